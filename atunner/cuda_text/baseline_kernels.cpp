@@ -353,8 +353,8 @@ class BaselineWriter {
     for (size_t axis = 0, g = 0, k = 0; axis < from.rank(); ++axis) {
       const bool reduced = std::ranges::find(reduce.axes, static_cast<int64_t>(axis)) !=
                            reduce.axes.end();
-      const std::string coordinate =
-          reduced ? "g" + std::to_string(g++) : "k" + std::to_string(k++);
+      const std::string coordinate = reduced ? "g" + std::to_string(g++)
+                                             : "k" + std::to_string(k++);
       at.push_back({.text = from.shape[axis].one() ? "0" : coordinate});  // which has no variable
     }
     if (inlined_[node.operands[0]]) {

@@ -86,6 +86,19 @@ Status AddCondition(const ParameterForm& form, Parameter& parameter, ParameterSp
   return AddInactiveConstraint(form, parameter, space);
 }
 
+/// kInvalidInput if some values are texts and others numbers: a "128" among numbers is a slip.
+Status CheckOneKind(const std::vector<Value>& values) {
+  const auto is_text = [](const Value& value) {
+    return std::holds_alternative<std::string>(value);
+  };
+  const auto text = std::ranges::find_if(values, is_text);
+  const auto other = std::ranges::find_if_not(values, is_text);
+  if (text == values.end() || other == values.end()) return {};
+  return Invalid(
+      "the text \"" + ToString(*text) + "\" stands among numbers such as " + ToString(*other), "",
+      "write all values as numbers, or all as texts");
+}
+
 }  // namespace
 
 Result<std::vector<Value>> SpacedValues(const Value& from, const Value& to, int64_t count,
@@ -118,6 +131,7 @@ Status AddParameter(const std::string& name, const ParameterForm& form, Paramete
   } else {
     parameter.values = form.values;
   }
+  ATUNNER_RETURN_IF_ERROR(CheckOneKind(parameter.values));
   parameter.name = name;
   parameter.meaning = form.meaning;
   ATUNNER_RETURN_IF_ERROR(AddCondition(form, parameter, space));

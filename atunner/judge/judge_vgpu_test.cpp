@@ -63,13 +63,23 @@ class TwoJudges : public testing::Test {
   std::unique_ptr<RunnerJudge> remote_;
 };
 
-TEST_F(TwoJudges, AgreeOnAnHonestKernelToTheLastDigit) {
+/// The checks by name and inputs. Errors differ, because each judge draws secret inputs.
+std::vector<std::string> ChecksOf(const Verdict& verdict) {
+  std::vector<std::string> checks;
+  for (const CheckRecord& record : verdict.checks) {
+    checks.push_back(record.check + ", " + record.family + (record.passed ? "" : ": failed"));
+  }
+  return checks;
+}
+
+TEST_F(TwoJudges, AgreeOnAnHonestKernel) {
   const CandidateKernel honest = Compile(HonestSoftmax());
   const auto here = local_->Examine(honest, Order());
   const auto there = remote_->Examine(honest, Order());
   ASSERT_TRUE(here && there);
   EXPECT_EQ(here->verdict.kind, VerdictKind::kCorrect) << here->verdict.reason;
-  EXPECT_EQ(ToJson(here->verdict).dump(), ToJson(there->verdict).dump());
+  EXPECT_EQ(there->verdict.kind, VerdictKind::kCorrect) << there->verdict.reason;
+  EXPECT_EQ(ChecksOf(here->verdict), ChecksOf(there->verdict));
   ASSERT_TRUE(here->estimate && there->estimate);
   EXPECT_EQ(ToJson(*here->estimate).dump(), ToJson(*there->estimate).dump());
   EXPECT_GT(here->estimate->time_ns, 0);
@@ -92,13 +102,8 @@ TEST_F(TwoJudges, AgreeOnEveryHostileCandidate) {
     ASSERT_TRUE(here) << hostile.id << ": " << here.error().ToString();
     ASSERT_TRUE(there) << hostile.id << ": " << there.error().ToString();
     EXPECT_NE(here->verdict.kind, VerdictKind::kCorrect) << hostile.id;
-    EXPECT_EQ(Name(here->verdict.kind), Name(there->verdict.kind)) << hostile.id;
-    ASSERT_EQ(here->verdict.checks.size(), there->verdict.checks.size()) << hostile.id;
-    for (size_t i = 0; i < here->verdict.checks.size(); ++i) {
-      EXPECT_EQ(here->verdict.checks[i].check, there->verdict.checks[i].check) << hostile.id;
-      EXPECT_EQ(here->verdict.checks[i].family, there->verdict.checks[i].family) << hostile.id;
-      EXPECT_EQ(here->verdict.checks[i].passed, there->verdict.checks[i].passed) << hostile.id;
-    }
+    // Which check fails first, and how, may depend on the secret inputs and poisons.
+    EXPECT_NE(there->verdict.kind, VerdictKind::kCorrect) << hostile.id;
     EXPECT_FALSE(here->estimate || there->estimate)
         << hostile.id << ": no number for what is not proven";
     ++judged;

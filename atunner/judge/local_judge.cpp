@@ -9,6 +9,7 @@
 #include "atunner/base/clock.h"
 #include "atunner/base/random.h"
 #include "atunner/judge/predict.h"
+#include "atunner/judge/prediction_buffers.h"
 #include "atunner/measure/vendor.h"
 
 namespace atunner {
@@ -45,7 +46,7 @@ void RefuseBelowFloor(double floor_ns, JudgeAnswer& answer) {
 
 Result<std::unique_ptr<Verifier>> LocalJudge::MakeVerifier(uint64_t seed) const {
   VerifyOptions options;
-  options.seed = seed;
+  options.seed = Secret(seed);
   options.launch_timeout_seconds = task_.launch_timeout_seconds;
   return Verifier::Make(device_, compiler_, task_.spec, options);
 }
@@ -113,7 +114,7 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
   ATUNNER_TRY(const auto timed_kernel, MakeTimedKernel(*timed_, verifier, kernel));
   HarnessOptions options;
   options.stop = order.thorough ? FinalRule() : ScreeningRule();
-  options.seed = Mix64(order.seed ^ 0x71);
+  options.seed = Secret(order.seed ^ 0x71);
   options.incumbent_ns = order.incumbent_ns;
   options.check_stale = !order.plain;  // ours, and slow
   ATUNNER_TRY(TimingResult timing, harness_->Time(*timed_kernel, options));
@@ -171,7 +172,7 @@ Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline,
   ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
   ATUNNER_TRY(const auto first, Prove(*verifier, baseline, VerifyLevel::kBaseline));
   ATUNNER_TRY(const auto second, Prove(*verifier, candidate, VerifyLevel::kComplete));
-  return harness_->Compare(*first, *second, pairs, seed);
+  return harness_->Compare(*first, *second, pairs, Secret(seed));
 }
 
 Result<Baseline> LocalJudge::CompareVendor(const std::string& name,
@@ -191,14 +192,14 @@ Result<Baseline> LocalJudge::CompareVendor(const std::string& name,
   }
   HarnessOptions options;
   options.stop = FinalRule();
-  options.seed = seed;
+  options.seed = Secret(seed);
   options.check_stale = false;  // a library is trusted not to replay
   ATUNNER_TRY(TimingResult timing, harness_->Time(**vendor, options));
   baseline.verdict = timing.verdict;
   baseline.measurement = timing.measurement;
   if (!timing.verdict.correct()) return baseline;
   ATUNNER_TRY(const auto timed_kernel, Prove(*verifier, candidate, VerifyLevel::kComplete));
-  ATUNNER_TRY(baseline.comparison, harness_->Compare(**vendor, *timed_kernel, pairs, seed));
+  ATUNNER_TRY(baseline.comparison, harness_->Compare(**vendor, *timed_kernel, pairs, Secret(seed)));
   return baseline;
 }
 

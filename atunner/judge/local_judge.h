@@ -3,10 +3,12 @@
 
 #include <memory>
 
+#include "atunner/base/random.h"
 #include "atunner/compile/compiler.h"
 #include "atunner/device/device.h"
 #include "atunner/judge/judge.h"
 #include "atunner/measure/harness.h"
+#include "atunner/verify/poison.h"
 #include "atunner/verify/verifier.h"
 
 namespace atunner {
@@ -29,6 +31,8 @@ class LocalJudge : public Judge {
 
  private:
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;
+  /// The seed of inputs for what an order calls `seed`.
+  uint64_t Secret(uint64_t seed) const { return Mix64(seed ^ secret_); }
   /// The session's verifier. Another seed gets a new one, so that a re-verification uses new
   /// inputs.
   Result<Verifier*> VerifierFor(uint64_t seed);
@@ -47,6 +51,8 @@ class LocalJudge : public Judge {
   JudgeTask task_;
   std::unique_ptr<Verifier> verifier_;
   uint64_t verifier_seed_ = 0;
+  /// Mixed into all seeds of inputs: no candidate can contain the answers to the next ones.
+  const uint64_t secret_ = SecretBits();
   std::unique_ptr<Harness> harness_;
   std::unique_ptr<TaskBuffers> predict_buffers_;
 };

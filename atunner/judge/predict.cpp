@@ -1,45 +1,11 @@
 #include "atunner/judge/predict.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "atunner/base/random.h"
-#include "atunner/verify/host_fill.h"
+#include "atunner/judge/prediction_buffers.h"
 
 namespace atunner {
 namespace {
-
-// A prime number, so that the tile does not repeat in step with the rows.
-constexpr size_t kTileElements = 65521;
-// Memory beyond this size stays zero, in pages that cost nothing.
-constexpr uint64_t kFilledBytes = uint64_t{512} << 20;
-
-Status FillByTiles(PredictingDevice& device, const TaskBuffers::Tensor& tensor) {
-  const size_t size = SizeOf(tensor.spec->dtype);
-  std::vector<std::byte> tile(kTileElements * size);
-  Random random(tensor.position + 1);
-  const Fill& fill = tensor.spec->fill;
-  for (size_t i = 0; i < kTileElements; ++i) {
-    double value = 0;
-    if (fill.kind == Fill::Kind::kUniform) {
-      value = fill.low + (fill.high - fill.low) * random.Uniform();
-      if (!IsFloat(tensor.spec->dtype)) value = std::floor(value);
-    } else if (fill.kind == Fill::Kind::kConstant) {
-      value = fill.low;
-    } else if (fill.kind == Fill::Kind::kIota) {
-      value = static_cast<double>(i);
-    } else if (fill.kind == Fill::Kind::kFamilies) {
-      value = IsFloat(tensor.spec->dtype) ? random.Normal() : static_cast<double>(random.Below(9));
-    }
-    StoreElement(tensor.spec->dtype, tile.data(), i, value);
-  }
-  const auto bytes = std::min(static_cast<uint64_t>(tensor.shape.bytes), kFilledBytes);
-  for (uint64_t at = 0; at < bytes; at += tile.size()) {
-    const uint64_t count = std::min<uint64_t>(tile.size(), bytes - at);
-    ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor.address + at, std::span(tile).first(count)));
-  }
-  return {};
-}
 
 void Merge(Estimate& total, const Estimate& step) {
   total.time_ns += step.time_ns;
@@ -98,26 +64,12 @@ Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& 
 
 }  // namespace
 
-Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec) {
-  ATUNNER_TRY(TaskBuffers buffers, TaskBuffers::Allocate(device, spec, spec.dims, 0));
-  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (!tensor.is_input()) continue;
-    if (FillsFromHost(tensor.spec->fill)) {
-      ATUNNER_TRY(const auto data,
-                  HostFill(*tensor.spec, static_cast<uint64_t>(tensor.shape.elements)));
-      ATUNNER_RETURN_IF_ERROR(device.CopyIn(tensor.address, data));
-    } else {
-      ATUNNER_RETURN_IF_ERROR(FillByTiles(device, tensor));
-    }
-  }
-  return buffers;
-}
-
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
                              const CandidateKernel& candidate, LoadedModule& module,
                              const TaskBuffers& buffers) {
   ATUNNER_TRY(const BoundPlan plan,
               BindPlan(device, candidate.plan, spec, buffers, Workspaces::kFresh));
+  ATUNNER_RETURN_IF_ERROR(PoisonForPrediction(device, buffers, plan));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, module, plan));
   Estimate total;
   double longest = -1;

@@ -6,11 +6,8 @@
 
 namespace atunner {
 
-/// Memory at the task's own size with inputs filled cheaply by the host: only a sample of the
-/// blocks will read it.
-Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec);
-
-/// Sum over the plan's steps; parts are merged by name. `module` is the candidate's, loaded.
+/// Sum over the plan's steps; parts are merged by name. `module` is the candidate's, loaded;
+/// `buffers` are of MakePredictionBuffers and get fresh poison.
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
                              const CandidateKernel& candidate, LoadedModule& module,
                              const TaskBuffers& buffers);

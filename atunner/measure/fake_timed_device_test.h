@@ -220,7 +220,13 @@ class FakeTimedDevice : public TimedDevice {
     if (entry == "judge_mask")
       return std::apply(JudgeMask, Take<uint64_t*, uint64_t, uint64_t>(args));
     if (entry == "judge_widen")
-      return std::apply(JudgeWiden, Take<const float*, int32_t, uint64_t, double*>(args));
+      return std::apply(
+          JudgeWiden,
+          Take<const float*, int32_t, uint64_t, double*, int32_t, judge::Poison, uint64_t*>(args));
+    if (entry == "judge_nudge") return;  // the tests' kernels do not round
+    if (entry == "judge_poison")
+      return std::apply(JudgePoison, Take<uint32_t*, int32_t, uint64_t, judge::Poison>(args));
+    if (entry == "judge_same") return std::apply(JudgeSame, Take<judge::TwoRuns, uint64_t*>(args));
     if (entry == "judge_compare")
       return JudgeCompare(std::get<0>(Take<judge::Comparison>(args)), grid);
     throw std::logic_error("this device does not know the kernel " + entry);
@@ -248,8 +254,25 @@ class FakeTimedDevice : public TimedDevice {
   static void JudgeMask(uint64_t* reference, uint64_t n, uint64_t key) {
     for (uint64_t i = 0; i < n; ++i) reference[i] ^= Mix64(key + i);
   }
-  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide) {
+  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide, int32_t,
+                         judge::Poison, uint64_t*) {
     std::copy(data, data + n, wide);
+  }
+  static uint32_t PoisonBits(uint64_t i, const judge::Poison& poison) {
+    const auto random = static_cast<uint32_t>(Mix64(Mix64(poison.key) + i));
+    return (random & 0xbfffffffu) ^ (poison.flipped ? 0x80000000u : 0u);  // a finite number
+  }
+  static void JudgePoison(uint32_t* data, int32_t, uint64_t n, judge::Poison poison) {
+    for (uint64_t i = 0; i < n; ++i) data[i] = PoisonBits(i, poison);
+  }
+  static void JudgeSame(const judge::TwoRuns& of, uint64_t* found) {
+    const auto* first = reinterpret_cast<const uint32_t*>(of.first);
+    const auto* second = reinterpret_cast<const uint32_t*>(of.second);
+    for (uint64_t i = 0; i < of.elements; ++i) {
+      if (first[i] == second[i]) continue;
+      ++found[0];
+      found[1] = std::min(found[1], i);
+    }
   }
   static void JudgeCompare(const judge::Comparison& of, uint32_t grid) {
     auto* partial = reinterpret_cast<judge::Partial*>(of.partial);
@@ -263,7 +286,8 @@ class FakeTimedDevice : public TimedDevice {
       const auto* data = reinterpret_cast<const float*>(of.data);
       const double value = of.dtype == 0 ? reinterpret_cast<const double*>(of.data)[i]
                                          : static_cast<double>(data[i]);
-      if (of.poison_counts && reinterpret_cast<const uint32_t*>(of.data)[i] == 0xfefefefe) {
+      if (of.poisoned &&
+          reinterpret_cast<const uint32_t*>(of.data)[i] == PoisonBits(i, of.poison)) {
         ++all.unwritten;
         continue;
       }

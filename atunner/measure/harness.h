@@ -1,6 +1,10 @@
 // The only place that times. Order of every sample: fresh inputs, poisoned outputs, L2 emptied by
 // writes, start event, the kernel's steps, end event, fingerprint of the outputs. Nothing but the
 // steps lies between the events.
+//
+// Afterwards a burst of launches follows on the same module and workspaces, and one more sample,
+// untimed. A fresh module with renewed workspaces must reproduce that sample and some of the timed
+// ones, drawn at random.
 #pragma once
 
 #include <functional>
@@ -26,7 +30,8 @@ class TimedKernel {
   /// Work before each run that is not timed.
   virtual Status Prepare(const TaskBuffers&) { return {}; }
   virtual LaunchOutcome Enqueue(const TaskBuffers& buffers) = 0;
-  /// Loads a fresh module, so that nothing computed earlier can be remembered.
+  /// Loads a fresh module and renews workspaces, so that nothing computed earlier can be
+  /// remembered.
   virtual Status Renew() = 0;
 };
 
@@ -94,8 +99,10 @@ class Harness {
   /// reason to stop; empty if a run failed, and `result` then has the verdict.
   Result<std::string> TakeSamples(TimedKernel& kernel, const HarnessOptions& options, double begin,
                                   std::vector<Sample>& samples, TimingResult& result);
-  /// Repeats some of the timed runs on a fresh module. kStaleResult if an output differs: the timed
-  /// run replayed an earlier result.
+  /// Launches the kernel many times without a pause, then takes the sample with number `i`.
+  Result<Sample> SampleAfterBurst(TimedKernel& kernel, double time_ns, uint64_t seed, size_t i);
+  /// Repeats the last sample and some others on a fresh module. kStaleResult if an output differs:
+  /// the earlier run replayed a result, or stopped working after so many launches.
   Result<Verdict> CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,
                              uint64_t seed);
   /// Time of one run on the i-th inputs, ns.

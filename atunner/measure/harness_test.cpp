@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "atunner/device/profiles.h"
 #include "atunner/measure/fake_timed_device_test.h"
+#include "atunner/model/kernel/accuracy.h"
 
 namespace atunner {
 namespace {
@@ -117,18 +119,16 @@ TEST_F(HarnessTest, OneSampleIsInThisOrder) {
   ASSERT_TRUE(harness_->Time(*kernel, Samples(1)));
   std::vector<std::string> names = Names();
   std::erase(names, "fill");  // a plan's workspaces; the poison is looked at below
-  EXPECT_THAT(names, ElementsAre("launch judge_fill", "reset persisting lines", "enqueue fill",
-                                 "record", "enqueue k", "record", "enqueue judge_fingerprint",
-                                 "synchronize", "copy out"));
+  EXPECT_THAT(names, ElementsAre("launch judge_fill", "launch judge_poison",
+                                 "reset persisting lines", "enqueue fill", "record", "enqueue k",
+                                 "record", "enqueue judge_fingerprint", "synchronize", "copy out"));
 }
 
 TEST_F(HarnessTest, PoisonCoversTheOutputBeforeTheFlush) {
   const auto kernel = Prove(Candidate({"k"}));
   ASSERT_TRUE(harness_->Time(*kernel, Samples(1)));
-  const auto fills = Calls("fill");
+  const auto fills = Calls("launch judge_poison");
   ASSERT_EQ(fills.size(), 1u);
-  EXPECT_EQ(fills[0]->byte, PoisonByte(DType::kFloat32));
-  EXPECT_EQ(fills[0]->bytes, kElements * sizeof(float));
   EXPECT_EQ(fills[0]->at, verifier_->BuffersAt(Spec().dims, 0).value()->Find("y")->address);
   EXPECT_LT(fills[0], Calls("enqueue fill")[0])
       << "poisoning after the flush would warm the output's lines";
@@ -279,8 +279,8 @@ TEST_F(HarnessTest, TimedOutputsAreReplayedOnAFreshModule) {
   EXPECT_EQ(device_.modules, loaded + 1);
   const auto names = Names();
   const auto load = std::ranges::find(names, "load");
-  EXPECT_EQ(std::count(names.begin(), load, "enqueue k"), 6)
-      << "after the last timed sample, not between";
+  EXPECT_EQ(std::count(names.begin(), load, "enqueue k"), 6 + 64 + 1)
+      << "six timed, a burst, and one sample after it";
   EXPECT_EQ(std::count(load, names.end(), "enqueue k"), 4) << "four of them are replayed";
   EXPECT_EQ(timing->verdict.checks.size(), 4u);
 }
@@ -305,6 +305,29 @@ TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
   ASSERT_TRUE(timing);
   EXPECT_EQ(timing->verdict.kind, VerdictKind::kStaleResult) << timing->verdict.reason;
   EXPECT_FALSE(timing->measurement) << "no time for what is not proven";
+}
+
+// A kernel that stops working after more launches than its timing makes: the sample after the burst
+// is not what a fresh module with fresh workspaces computes.
+TEST_F(HarnessTest, AKernelThatCountsItsLaunchesInAWorkspaceIsStale) {
+  const auto counting = [](FakeModule& module, std::span<const KernelArg> args) {
+    auto* count = FakeTimedDevice::Pointer<uint32_t>(args[2]);
+    constexpr uint32_t kMagic = 0x600df00d;
+    if (count[0] != kMagic) count[0] = kMagic, count[1] = 0;
+    if (++count[1] <= 20) return Affine(module, args);
+    std::fill_n(FakeTimedDevice::Pointer<float>(args[1]), kElements, 0.0f);
+    return LaunchOutcome{};
+  };
+  CandidateKernel candidate = Candidate({"k"});
+  candidate.plan.workspaces = {{"count", 8}};
+  candidate.plan.steps[0].args.push_back(ArgBinding::Workspace("count"));
+  const auto kernel = Prove(candidate);
+  device_.kernels["k"] = counting;
+  HarnessOptions options = Samples(8);
+  options.check_stale = true;
+  const auto timing = harness_->Time(*kernel, options);
+  ASSERT_TRUE(timing);
+  EXPECT_EQ(timing->verdict.kind, VerdictKind::kStaleResult) << timing->verdict.reason;
 }
 
 TEST_F(HarnessTest, AFailureWhileTimedIsAVerdict) {
@@ -403,6 +426,20 @@ TEST(PhysicalFloor, IsTrafficOrArithmetic) {
   EXPECT_DOUBLE_EQ(PhysicalFloorNs(spec, profile), static_cast<double>(1 << 28) / 1000);
   spec.bytes = Expr::MustParse("n * 100");
   EXPECT_DOUBLE_EQ(PhysicalFloorNs(spec, profile), bytes / 1000);
+}
+
+// A kernel that rounds the operands of float32 products to 16 bits is faster than TF32 allows.
+TEST(PhysicalFloor, KnowsTheFastestPathThatTheAccuracyAllows) {
+  const DeviceProfile profile = FindProfile("H100").value();
+  KernelSpec spec = Spec();
+  spec.flops = Expr::MustParse("1000000000000000");
+  const auto floor_at = [&](DType dtype) { return 1e15 / profile.PeakFlops(dtype, true) * 1e9; };
+  EXPECT_NEAR(PhysicalFloorNs(spec, profile), floor_at(DType::kFloat32), 1);
+  KernelSpec fast = spec;
+  SetAccuracy(fast, Accuracy::kFast);
+  EXPECT_NEAR(PhysicalFloorNs(fast, profile), floor_at(DType::kFloat16), 1);
+  spec.tolerance.relative = 1e-2;
+  EXPECT_NEAR(PhysicalFloorNs(spec, profile), floor_at(DType::kFloat16), 1);
 }
 
 }  // namespace

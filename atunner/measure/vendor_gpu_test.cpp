@@ -34,7 +34,7 @@ class Vendors : public testing::Test {
     const TaskBuffers buffers = TaskBuffers::Allocate(*device_, spec, spec.dims, 0).value();
     const InputInstance instance{InputFamily::kNormal, 3, false};
     ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
-    ASSERT_TRUE(buffers.PoisonOutputs());
+    ASSERT_TRUE(buffers.PoisonOutputs(*kernels_, Poison::Fresh()));
     const auto names = VendorNames(spec);
     ASSERT_EQ(names.size(), 1u);
     const auto kernel = MakeVendorKernel(names[0], *device_, spec);

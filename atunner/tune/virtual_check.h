@@ -39,6 +39,7 @@ class VirtualCheck {
   Clock& clock_;
   double spent_ = 0;  ///< s
   uint64_t seed_ = 0;
+  bool small_ = false;    ///< the task can be executed at its own size
   std::string obstacle_;  ///< the reason why no kernel can be examined, or ""
   /// Computes obstacle_. The destructor waits for the thread.
   std::future<std::string> preparation_;

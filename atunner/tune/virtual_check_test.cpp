@@ -139,12 +139,23 @@ TEST_F(VirtualCheckTest, ThePlainKernelIsExaminedMeanwhile) {
 
 TEST_F(VirtualCheckTest, OnlySmallSizesAreExecuted) {
   VirtualCheck check(&judge_, clock_);
-  check.Begin({}, 1, std::nullopt);
+  KernelSpec spec;
+  spec.dims["n"] = int64_t{1} << 24;
+  ArgSpec x;
+  x.name = "x";
+  x.shape = {Expr::MustParse("n")};
+  spec.args = {x};
+  check.Begin(spec, 1, std::nullopt);
   CandidateKernel large = Candidate("large");
   large.check_dims.clear();
   Verdict verdict;
   EXPECT_THAT(check.Examine(large, verdict), HasSubstr("no smaller size"));
   EXPECT_TRUE(judge_.examined.empty());
+  spec.dims["n"] = 1000;
+  VirtualCheck small(&judge_, clock_);
+  small.Begin(spec, 1, std::nullopt);
+  EXPECT_EQ(small.Examine(large, verdict), "");
+  EXPECT_EQ(judge_.examined.size(), 1u) << "at its own size";
   VirtualCheck none(nullptr, clock_);
   none.Begin({}, 1, std::nullopt);
   EXPECT_EQ(none.Examine(Candidate("any"), verdict), "");

@@ -24,6 +24,8 @@ Result<std::unique_ptr<Program>> BuildProgram(const OracleContext& context,
 class ErrorBaseline {
  public:
   virtual ~ErrorBaseline() = default;
+  /// Called with freshly drawn inputs before the runs on them. May overwrite outputs.
+  virtual Status Prepare(const TaskBuffers& /*buffers*/) { return {}; }
   /// Runs the kernels on the inputs of `buffers`. Outputs go where `elsewhere` says, else into
   /// `buffers`.
   virtual Status Run(const TaskBuffers& buffers, const RangeOf& elsewhere) = 0;
@@ -36,8 +38,11 @@ class ErrorBaseline {
   /// The numbers of terms of which an output's elements are sums, as far as they are known.
   virtual TermCounts Terms(const Dims& dims, const std::string& output) const = 0;
 
-  /// True if other correct kernels may add in an order that nothing is known of.
-  virtual bool adds_in_unknown_order() const { return false; }
+  /// True if other correct kernels may add long sums in an order that nothing is known of.
+  virtual bool AddsInUnknownOrder(const Dims& /*dims*/) const { return false; }
+  /// True if runs on nudged inputs may stand for other correct kernels. The roundings of a function
+  /// of single elements do not move its inputs: sin(10000) is known to the last bit.
+  virtual bool MayNudge(const Dims& /*dims*/, InputFamily /*family*/) const { return true; }
 
   /// The variant whose data-dependent decisions can be perturbed; nullptr if nothing is decided.
   virtual Result<const DecisionKernels*> Decisions(const Dims& /*dims*/) { return nullptr; }

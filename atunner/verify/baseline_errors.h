@@ -27,7 +27,7 @@ class BaselineErrors {
  private:
   using AllStats = std::vector<CompareStats>;  // one per output
   /// How much larger than the error of nudged inputs that of another order of summation may be.
-  double OrdersFactor(const Dims& dims, const std::string& output) const;
+  double OrdersFactor(const Dims& dims, const std::string& output, bool cancels) const;
   /// Draws the inputs again if the last run overwrote them.
   Status RenewInOuts(const TaskBuffers& buffers, const InputInstance& instance) const;
   /// Runs the baseline on inputs moved by a unit in the last place, where the input family or a
@@ -44,6 +44,11 @@ class BaselineErrors {
   OracleContext context_;
   ErrorBaseline& baseline_;
 };
+
+/// True if nudged inputs say nothing of a user's kernel: values at thresholds of the code, values
+/// that are equal to others and halves turn its decisions when they are moved, and that is no
+/// error.
+bool TurnsByNudging(const KernelSpec& spec, InputFamily family);
 
 /// Moves float inputs by one unit in the last place; the same call moves them back. In-out tensors
 /// stay.

@@ -99,7 +99,9 @@ Result<bool> BudgetReevaluation::Widen(const TaskBuffers& buffers, const InputIn
   if (!outputs) return false;
   ATUNNER_TRY(const bool sampled, decisions_.Sample(buffers, instance, reference, *outputs));
   const bool stated = spec.tolerance.relative || spec.tolerance.absolute;
-  const bool perturbs = first && !stated && AccuracyOf(spec) != Accuracy::kStrict;
+  const bool perturbs = first && !stated && !TurnsByNudging(spec, instance.family) &&
+                        AccuracyOf(spec) != Accuracy::kStrict &&
+                        baseline_.MayNudge(buffers.dims(), instance.family);
   if (perturbs) ATUNNER_RETURN_IF_ERROR(PerturbErrors(buffers, instance, reference, *outputs));
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];

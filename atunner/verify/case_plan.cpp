@@ -3,57 +3,158 @@
 #include <algorithm>
 
 #include "atunner/base/random.h"
+#include "atunner/verify/code/mined_values.h"
+#include "atunner/verify/input_values.h"
 
 namespace atunner {
 namespace {
 
-/// Cases of a task without float inputs. Families and changed elements are for floats, so that
-/// every case has a seed of its own instead.
+/// A size with more elements than this in a tensor, or more operations, gets few families of
+/// values. The virtual GPU takes about a tenth of a second for so many.
+constexpr int64_t kCheapElements = int64_t{1} << 20;
+constexpr double kCheapFlops = 2e7;
+
+/// What the inputs of a task are.
+struct InputKinds {
+  bool floats = false;    ///< floats of all families
+  bool integers = false;  ///< integers without a stated range
+  bool ranges = false;    ///< values from a stated range
+  bool varied = false;    ///< constant, zero or ascending fills
+  bool users = false;     ///< of a user's kernel
+  bool chooses = false;   ///< an output is an integer, and may be the place of a value
+};
+
+InputKinds KindsOf(const KernelSpec& spec) {
+  const bool users = spec.oracle.kind == Oracle::Kind::kKernel;
+  InputKinds kinds;
+  kinds.users = users;
+  for (const ArgSpec& arg : spec.args) {
+    kinds.chooses |= (arg.role == Role::kOutput || arg.role == Role::kInOut) && !IsFloat(arg.dtype);
+    if (arg.role != Role::kInput && arg.role != Role::kInOut) continue;
+    const bool open = arg.fill.kind == Fill::Kind::kFamilies;
+    kinds.floats |= open && IsFloat(arg.dtype);
+    kinds.integers |= open && !IsFloat(arg.dtype);
+    kinds.ranges |= arg.fill.kind == Fill::Kind::kUniform || arg.fill.kind == Fill::Kind::kIndices;
+    kinds.varied |= users && CanVary(arg);
+  }
+  return kinds;
+}
+
+/// Families that look for certain values, for tasks with such inputs.
+std::vector<InputFamily> ValueFamilies(const InputKinds& kinds, bool cheap) {
+  using enum InputFamily;
+  struct Row {
+    InputFamily family;
+    bool applies;
+    bool always;  ///< at any cost
+  };
+  const auto& [floats, integers, ranges, varied, users, chooses] = kinds;
+  const Row rows[] = {
+      {kVariedFill, varied, true},
+      // In float sums of few different values the roundings add up, which no budget expects.
+      {kTies, (floats || integers || ranges) && chooses, true},
+      {kDecades, (floats || integers || ranges) && (users || !floats), true},
+      {kEdges, integers || ranges, true},
+      {kWide, integers, true},
+      // An operator's decisions (argmax, comparisons) are open on such inputs, and its formula may
+      // have a NaN where another one has none.
+      {kWhole, floats && users, false},
+      {kMonotone, (floats || integers || ranges) && (users || !floats), false},
+      {kInfinities, floats && users, false},
+      {kZeros, floats || integers, false},
+      {kLargeMean, floats && users, false},
+      {kNearOne, floats && users, false},
+  };
+  std::vector<InputFamily> families;
+  for (const Row& row : rows) {
+    if (row.applies && (cheap || row.always)) families.push_back(row.family);
+  }
+  return families;
+}
+
+/// Cases of a task without float inputs. Needles and changed elements are for floats, so that every
+/// case has a seed of its own instead.
 std::vector<Case> SeedCases(const Dims& dims, uint64_t seed, bool last) {
   std::vector<Case> cases;
   for (uint32_t k = 0; k < (last ? 5u : 2u); ++k)
-    cases.push_back({dims, {InputFamily::kNormal, Mix64(seed + k), false}, k / 2 % 2, k == 0});
+    cases.push_back({dims, {InputFamily::kNormal, Mix64(seed + k), false, {}}, k / 2 % 2, k == 0});
   return cases;
 }
 
-/// Cases at one size: normal inputs and a needle, at the last size all families.
+/// Each family has a seed of its own: from one seed their elements would have the same order, and
+/// the largest would be at the same indices in all of them.
+InputInstance InstanceOf(InputFamily family, uint64_t seed) {
+  const bool first = family == InputFamily::kNormal;
+  return {family, first ? seed : Mix64(seed + static_cast<uint64_t>(family)), false, {}};
+}
+
+/// Cases at one size: normal inputs and a needle, at the last size the families whose errors grow
+/// with the size.
 std::vector<Case> FamilyCases(const Dims& dims, uint64_t seed, bool last) {
   using enum InputFamily;
-  // Each family has a seed of its own: from one seed their elements would have the same order, and
-  // the largest would be at the same indices in all of them.
-  const auto instance = [&](InputFamily family) {
-    return InputInstance{
-        family, family == kNormal ? seed : Mix64(seed + static_cast<uint64_t>(family)), false};
-  };
-  const InputInstance first = instance(kNormal);
+  const InputInstance first = InstanceOf(kNormal, seed);
   std::vector<Case> cases = {{dims, first, 0, true}};
   // The same inputs right afterwards, at the same pointers, with one element changed: a result that
   // was remembered by pointer, by a prefix or by a checksum of a sample is stale.
-  if (last) cases.push_back({dims, {first.family, first.seed, true}, 0, false});
-  cases.push_back({dims, instance(kNeedle), 1, false});
+  if (last) cases.push_back({dims, {first.family, first.seed, true, {}}, 0, false});
+  cases.push_back({dims, InstanceOf(kNeedle, seed), 1, false});
   if (!last) return cases;
-  cases.push_back({dims, instance(kCancelling), 1, false});
-  cases.push_back({dims, instance(kHeavyTail), 0, false});
-  cases.push_back({dims, instance(kLargeLogits), 1, false});
-  cases.push_back({dims, instance(kDenormal), 0, false});
-  cases.push_back({dims, instance(kNan), 1, false});
+  cases.push_back({dims, InstanceOf(kCancelling, seed), 1, false});
+  cases.push_back({dims, InstanceOf(kHeavyTail, seed), 0, false});
+  cases.push_back({dims, InstanceOf(kLargeLogits, seed), 1, false});
+  cases.push_back({dims, InstanceOf(kDenormal, seed), 0, false});
+  cases.push_back({dims, InstanceOf(kNan, seed), 1, false});
   return cases;
+}
+
+/// True if the task at that size is small.
+bool IsCheap(const KernelSpec& spec, const Dims& dims) {
+  if (FlopCount(spec, dims).value_or(0) > kCheapFlops) return false;
+  return std::ranges::all_of(spec.args, [&](const ArgSpec& arg) {
+    if (arg.role == Role::kScalar) return true;
+    const auto shape = ShapeOf(arg, spec, dims);
+    return !shape || shape->elements <= kCheapElements;
+  });
 }
 
 }  // namespace
 
 std::vector<Case> PlanCases(const KernelSpec& spec, const std::vector<Dims>& sizes, uint64_t seed) {
   std::vector<Case> cases;
-  const bool has_float_input = std::ranges::any_of(spec.args, [](const ArgSpec& arg) {
-    return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) &&
-           arg.fill.kind == Fill::Kind::kFamilies;
-  });
+  const bool users = spec.oracle.kind == Oracle::Kind::kKernel;
+  const InputKinds kinds = KindsOf(spec);
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool last = i + 1 == sizes.size();  // the largest, on a real device the task's own
     const uint64_t at = Mix64(seed + i);
-    const auto at_size = has_float_input ? FamilyCases(sizes[i], at, last)
-                                         : SeedCases(sizes[i], at, last);
+    const auto at_size = kinds.floats ? FamilyCases(sizes[i], at, last)
+                                      : SeedCases(sizes[i], at, last);
     cases.insert(cases.end(), at_size.begin(), at_size.end());
+    if (i != 0) continue;
+    uint32_t slot = 0;
+    for (InputFamily family : ValueFamilies(kinds, IsCheap(spec, sizes[i])))
+      cases.push_back({sizes[i], InstanceOf(family, at), slot++ % 2, false, users});
+  }
+  return cases;
+}
+
+std::vector<Case> PlanMinedCases(const KernelSpec& spec, const Dims& smallest, uint64_t seed,
+                                 const MinedValues& given, const MinedValues& candidates) {
+  const bool users = spec.oracle.kind == Oracle::Kind::kKernel;
+  std::vector<MinedValues> sets = {ModerateOf(given)};
+  // A number beyond all others makes sums infinite, and the other numbers in them invisible.
+  if (users) sets.push_back(ExtremeOf(given));
+  if (IsCheap(spec, smallest)) {  // each set needs a reference of its own
+    const MinedValues news = Without(candidates, given);
+    sets.push_back(ModerateOf(news));
+    if (users) sets.push_back(ExtremeOf(news));
+  }
+  std::vector<Case> cases;
+  for (MinedValues& values : sets) {
+    const auto slot = static_cast<uint32_t>(cases.size() % 2);
+    if (!AnyMined(values, spec, smallest)) continue;
+    InputInstance instance = InstanceOf(InputFamily::kMined, Mix64(seed));
+    instance.mined = std::move(values);
+    cases.push_back({smallest, std::move(instance), slot, false, users});
   }
   return cases;
 }

@@ -16,9 +16,18 @@ struct Case {
   InputInstance instance;
   uint32_t slot = 0;    ///< which of the size's buffers, see Verifier::BuffersAt
   bool repeat = false;  ///< the same inputs again must give equal bits
+  /// The kernel as given need not bear these inputs: if it does not run, they are not compared.
+  bool optional = false;
 };
 
-/// Cases at all `sizes`, of which the largest comes last and gets the most inputs.
+/// Cases at all `sizes`, from the smallest to the largest. The largest gets the families that show
+/// errors which depend on the size, the smallest, which costs least, those that look for certain
+/// values.
 std::vector<Case> PlanCases(const KernelSpec& spec, const std::vector<Dims>& sizes, uint64_t seed);
+
+/// Cases at the smallest size with constants of the code among the inputs: those of the kernel as
+/// given, which are the same for all candidates, and those that only the candidate has.
+std::vector<Case> PlanMinedCases(const KernelSpec& spec, const Dims& smallest, uint64_t seed,
+                                 const MinedValues& given, const MinedValues& candidates);
 
 }  // namespace atunner

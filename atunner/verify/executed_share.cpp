@@ -20,6 +20,8 @@ constexpr double kJudgeWork = 4;
 /// At the task's own size results are compared with bounds so many times those of the check sizes:
 /// precision is judged there, and sums grow with the size.
 constexpr double kOwnSizeFactor = 4;
+/// Bound on an element where sums cancel: another order of summation is that far away.
+constexpr double kCancelled = 0.02;
 constexpr double kElementOverNorm = 16;  ///< as in DefaultBudget
 
 double ElementsOf(const KernelSpec& spec) {
@@ -61,7 +63,10 @@ std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   std::vector<Dims> sizes = candidate.check_dims;
   // The virtual GPU cannot run a full problem on all inputs in useful time when there is a small
   // one that the same binary serves.
-  const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty();
+  constexpr double kSmallElements = 1 << 17;
+  const bool small = spec_.oracle.kind == Oracle::Kind::kKernel &&
+                     ElementsOf(spec_) <= kSmallElements;
+  const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty() && !small;
   if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end())
     sizes.push_back(spec_.dims);
   if (sizes.empty()) sizes.push_back(spec_.dims);
@@ -100,21 +105,22 @@ Result<bool> Verifier::IsOwnSizeInPart(const CandidateKernel& candidate) {
   return work + judging > options_.work.compare_all;
 }
 
-Result<bool> Verifier::IsValidSize(const Case& one) {
+Result<bool> Verifier::IsValidSize(Session& session, const Case& one) {
   if (one.dims == spec_.dims || device_.evidence() != Evidence::kPredicted ||
       spec_.oracle.kind != Oracle::Kind::kKernel)
     return true;
   const auto known = valid_sizes_.find(one.dims);
   if (known != valid_sizes_.end()) return known->second;
   ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
-  const auto reference = ReferenceOf(*buffers, one);
+  const auto reference = ReferenceOf(session, *buffers, one);
   if (!reference && reference.error().code != ErrorCode::kInvalidInput)
     return std::unexpected(reference.error());
+  if (reference && *reference == nullptr) return true;  // optional inputs say nothing of the size
   return valid_sizes_[one.dims] = reference.has_value();
 }
 
 Result<std::vector<Case>> Verifier::CasesFor(Session& session, double ends) {
-  std::vector<Case> cases = PlanCases(spec_, SizesFor(session.candidate), options_.seed);
+  std::vector<Case> cases = PlannedCases(session.candidate);
   if (std::isfinite(ends)) return cases;
   ATUNNER_TRY(session.in_part, IsOwnSizeInPart(session.candidate));
   if (session.in_part && std::ranges::find(cases, spec_.dims, &Case::dims) == cases.end())
@@ -123,7 +129,9 @@ Result<std::vector<Case>> Verifier::CasesFor(Session& session, double ends) {
 }
 
 Result<bool> Verifier::RunAtOwnSize(Session& session, const Case& one) {
-  if (one.instance.family == InputFamily::kNan) return true;  // judged at the check sizes
+  // Where NaN and overflow may spread is not known without a reference in float64.
+  const InputFamily family = one.instance.family;
+  if (family == InputFamily::kNan || family == InputFamily::kLargeLogits) return true;
   // The kernel as given is right by definition: one sample shows that it runs.
   const bool baseline = session.level == VerifyLevel::kBaseline;
   if (baseline && (session.own_size || !session.candidate.check_dims.empty())) return true;
@@ -133,11 +141,18 @@ Result<bool> Verifier::RunAtOwnSize(Session& session, const Case& one) {
   ATUNNER_TRY(OwnSizeCheck * own_size, OwnSize());
   ATUNNER_TRY(const OwnSizeFindings findings,
               own_size->Run(*session.module, session.candidate.plan, one.instance, effort,
-                            LargestBound(session.verdict)));
+                            std::max(LargestBound(session.verdict),
+                                     family == InputFamily::kCancelling ? kCancelled : 0.0)));
   const bool right = findings.kind == VerdictKind::kCorrect ||
                      findings.kind == VerdictKind::kSampled;
   if (!session.own_size || findings.coverage.compared > session.own_size->coverage.compared)
     session.own_size = findings;
+  const auto invalid = [](const auto& size) { return !size.second; };
+  const bool valid_nowhere = !valid_sizes_.empty() && std::ranges::all_of(valid_sizes_, invalid);
+  own_size_passed_ |= right;
+  if (!right && (baseline || (valid_nowhere && !own_size_passed_)))
+    return Invalid("the kernel as given does not run: " + findings.reason, spec_.name,
+                   "check its launch, argument sizes and problem size");
   if (!right) return session.Record("own size", one, findings.kind, findings.reason);
   const bool compared = findings.coverage.compared > 0;
   session.Record(

@@ -1,11 +1,17 @@
 #include "atunner/verify/given_baseline.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
-#include <vector>
+
+#include "atunner/verify/fan_in.h"
 
 namespace atunner {
+namespace {
+
+/// Fewer terms are hardly a sum: a stencil, or a function of two inputs.
+constexpr double kFewestTerms = 8;
+
+}  // namespace
 
 Status GivenBaseline::Run(const TaskBuffers& buffers, const RangeOf& elsewhere) {
   Device& device = context_.device;
@@ -35,28 +41,40 @@ Result<uint64_t> GivenBaseline::WorkspaceBytes(const Dims& dims) {
   return bytes;
 }
 
+Status GivenBaseline::Prepare(const TaskBuffers& buffers) {
+  if (fan_in_.contains(buffers.dims())) return {};
+  const RangeOf in_place = [](const std::string&) { return std::nullopt; };
+  ATUNNER_TRY(fan_in_[buffers.dims()],
+              MeasureFanIn(context_, buffers, [&] { return Run(buffers, in_place); }));
+  return {};
+}
+
 TermCounts GivenBaseline::Terms(const Dims& dims, const std::string& output) const {
-  // How many terms a result adds up is not known, but sizes tell: a sum over rows has as many as
-  // there are inputs for each result. A product of two matrices of M·K and K·N elements has
-  // K = √(M·K · K·N / (M·N)).
   TermCounts terms;
-  std::vector<double> inputs;
-  double results = 1;
   for (const ArgSpec& arg : context_.spec.args) {
     if (arg.role == Role::kScalar) continue;
     const auto shape = ShapeOf(arg, context_.spec, dims);
-    if (!shape) continue;
-    const auto elements = static_cast<double>(shape->elements);
-    terms.elements = std::max(terms.elements, elements);
-    if (arg.name == output) results = elements;
-    if (arg.role == Role::kInput) inputs.push_back(elements);
+    if (shape) terms.elements = std::max(terms.elements, static_cast<double>(shape->elements));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    terms.products = std::max(terms.products, inputs[i] / results);
-    for (size_t j = 0; j < i; ++j)
-      terms.products = std::max(terms.products, std::sqrt(inputs[i] * inputs[j] / results));
-  }
+  const auto measured = fan_in_.find(dims);
+  if (measured == fan_in_.end()) return terms;
+  const auto found = measured->second.find(output);
+  if (found != measured->second.end()) terms.products = found->second;
   return terms;
+}
+
+bool GivenBaseline::AddsInUnknownOrder(const Dims& dims) const {
+  return std::ranges::any_of(context_.spec.args, [&](const ArgSpec& arg) {
+    return arg.role != Role::kScalar && arg.role != Role::kInput &&
+           Terms(dims, arg.name).products >= kFewestTerms;
+  });
+}
+
+bool GivenBaseline::MayNudge(const Dims& dims, InputFamily family) const {
+  using enum InputFamily;
+  const bool amplifies = family == kCancelling || family == kLargeLogits || family == kNeedle ||
+                         family == kHeavyTail;
+  return amplifies || AddsInUnknownOrder(dims);
 }
 
 bool AddsFloatsByAtomics(std::string_view ptx) {

@@ -1,5 +1,7 @@
 #include "atunner/verify/judge_kernels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,8 +9,8 @@
 #include <limits>
 #include <numeric>
 
-#include "atunner/base/random.h"
 #include "atunner/verify/host_fill.h"
+#include "atunner/verify/input_values.h"
 #include "embed/judge_kernels.h"
 #include "kernels/judge/judge_arguments.h"
 
@@ -19,7 +21,6 @@ constexpr uint32_t kCompareBlock = 128;
 constexpr uint32_t kCompareGrid = 512;
 constexpr uint32_t kFillBlock = 256;
 constexpr double kMostHostFills = 0.25;  // share of the free memory
-constexpr double kSpike = 24.0;          // large against unit noise, and 24² still fits float16
 
 /// Partial sums of this many ranges fit into the scratch memory.
 constexpr size_t kRangesAtOnce = kCompareGrid * sizeof(judge::Partial) /
@@ -38,68 +39,8 @@ KernelArg Arg(T value) {
   return arg;
 }
 
-double LargestFinite(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return 65504.0;
-    case DType::kBFloat16:
-      return 0x1.fep127;
-    case DType::kFloat32:
-      return std::numeric_limits<float>::max();
-    case DType::kFloat8E4M3:
-      return 448.0;
-    case DType::kFloat8E5M2:
-      return 57344.0;
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
-
-struct Spike {
-  uint64_t at = ~uint64_t{0};
-  double value = 0;
-};
-
-/// Needles, NaNs and one-element changes all set one element, whose index the seed chooses.
-Spike SpikeOf(const InputInstance& instance, uint64_t elements, size_t position) {
-  Random random(Mix64(instance.seed ^ 0x5b1ce) + position);
-  const uint64_t at = random.Below(elements);
-  if (instance.family == InputFamily::kNan)
-    return {position == 0 ? at : ~uint64_t{0}, std::nan("")};
-  if (instance.mutated) return {at, -3.0 * kSpike / 8.0};
-  if (instance.family == InputFamily::kNeedle) return {at, kSpike};
-  return {};
-}
-
-int FillKindCode(Fill::Kind kind) {
-  switch (kind) {
-    case Fill::Kind::kZeros:
-    case Fill::Kind::kConstant:
-      return 1;
-    case Fill::Kind::kIota:
-      return 2;
-    case Fill::Kind::kUniform:
-      return 3;
-    default:
-      return 0;
-  }
-}
-
-/// A fill as judge_fill takes it: its kind's code, see judge::Fill, and its range.
-struct FillRange {
-  int kind = 0;
-  double low = 0;
-  double high = 0;
-};
-
-FillRange FillRangeOf(const ArgSpec& arg) {
-  const int kind = FillKindCode(arg.fill.kind);
-  // Integers without a stated range are small and, where possible, of both signs.
-  if (!IsFloat(arg.dtype) && kind == 0) {
-    const double low = KindOf(arg.dtype) == DTypeKind::kSigned ? -8 : 0;
-    return {3, low, arg.dtype == DType::kBool ? 2.0 : 9.0};
-  }
-  return {kind, arg.fill.kind == Fill::Kind::kZeros ? 0.0 : arg.fill.low, arg.fill.high};
+judge::Poison ArgumentOf(const Poison& poison) {
+  return {.key = poison.key, .flipped = poison.flipped, .unused = 0};
 }
 
 /// Adds up what the blocks of a comparison found.
@@ -166,10 +107,13 @@ std::string ArchitectureFor(const Device& device) {
 Result<std::unique_ptr<JudgeKernels>> JudgeKernels::Make(Device& device, Compiler& compiler) {
   CompileRequest request;
   request.source.name = "judge.cu";
-  request.source.text = std::string(embed::kJudgeArgumentsH) + std::string(embed::kJudgeCu);
+  request.source.text = fmt::format(
+      "{}#define ATUNNER_INPUT_FAMILY(id, name, meaning) id,\nenum Family {{\n{}}};\n{}",
+      embed::kJudgeArgumentsH, embed::kInputFamilyDef, embed::kJudgeCu);
   request.entries = {"judge_fill",        "judge_nudge",  "judge_shift", "judge_narrow",
                      "judge_fingerprint", "judge_guards", "judge_mask",  "judge_widen",
-                     "judge_note",        "judge_compare"};
+                     "judge_note",        "judge_poison", "judge_same",  "judge_confirm",
+                     "judge_compare"};
   request.arch = ArchitectureFor(device);
   ATUNNER_TRY(const CompileOutcome outcome, compiler.Compile(request));
   if (!outcome.ok())
@@ -199,23 +143,27 @@ Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t b
 Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
                                 size_t position, const InputInstance& instance) {
   if (FillsFromHost(arg.fill)) return CopyHostFill(address, arg, elements);
-  const FillRange range = FillRangeOf(arg);
-  Spike spike = SpikeOf(instance, elements, position);
-  // A stated fill is a promise to the kernel, e.g. of a range of indices: no spike breaks it.
-  if (range.kind != 0) spike = {};
-  const uint64_t seed = Mix64(instance.seed * 1315423911u + position);
-  const judge::Fill fill{.data = address,
-                         .elements = elements,
-                         .seed = seed,
-                         .spike_at = spike.at,
-                         .low = range.low,
-                         .high = range.high,
-                         .spike_value = spike.value,
-                         .dtype = static_cast<int32_t>(arg.dtype),
-                         .kind = range.kind,
-                         .family = static_cast<int32_t>(instance.family),
-                         .variant = static_cast<int32_t>(position)};
+  judge::Fill fill = FillOf(arg, elements, position, instance);
+  fill.data = address;
+  if (instance.family == InputFamily::kMined)
+    ATUNNER_RETURN_IF_ERROR(AddMined(instance.mined, arg.dtype, fill));
   return Run("judge_fill", elements, kFillBlock, {Arg(fill)});
+}
+
+Status JudgeKernels::AddMined(const MinedValues& values, DType dtype, judge::Fill& fill) {
+  const std::vector<uint64_t> bits = MinedBitsFor(values, dtype, fill);
+  if (bits.empty()) return {};
+  constexpr size_t kMostTables = 256;  // of some hundred words each
+  auto found = mined_.find(bits);
+  if (found == mined_.end()) {
+    if (mined_.size() >= kMostTables) mined_.clear();
+    ATUNNER_TRY(auto table, device_.Allocate(bits.size() * sizeof(uint64_t)));
+    ATUNNER_RETURN_IF_ERROR(device_.CopyIn(table->address(), std::as_bytes(std::span(bits))));
+    found = mined_.emplace(bits, std::move(table)).first;
+  }
+  fill.mined = found->second->address();
+  fill.mined_count = static_cast<int>(bits.size());
+  return {};
 }
 
 Status JudgeKernels::Nudge(DeviceAddress address, DType dtype, uint64_t elements, uint64_t seed) {
@@ -340,28 +288,73 @@ Status JudgeKernels::Mask(DeviceAddress reference, uint64_t elements, uint64_t k
              {KernelArg::Address(reference), Arg(elements), Arg(key)});
 }
 
-Status JudgeKernels::Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide) {
-  return Run("judge_widen", elements, kFillBlock,
+Status JudgeKernels::FillPoison(DeviceAddress address, DType dtype, uint64_t elements,
+                                const Poison& poison) {
+  return Run("judge_poison", elements, kFillBlock,
+             {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements),
+              Arg(ArgumentOf(poison))});
+}
+
+Result<uint64_t> JudgeKernels::Widen(DeviceAddress data, DType dtype, uint64_t elements,
+                                     DeviceAddress wide, const std::optional<Poison>& poison) {
+  uint64_t suspects = 0;
+  ATUNNER_RETURN_IF_ERROR(
+      device_.CopyIn(scratch_->address(), std::as_bytes(std::span(&suspects, 1))));
+  ATUNNER_RETURN_IF_ERROR(
+      Run("judge_widen", elements, kFillBlock,
+          {KernelArg::Address(data), Arg(static_cast<int32_t>(dtype)), Arg(elements),
+           KernelArg::Address(wide), Arg(int32_t{poison.has_value()}),
+           Arg(ArgumentOf(poison.value_or(Poison{}))), KernelArg::Address(scratch_->address())}));
+  ATUNNER_RETURN_IF_ERROR(
+      device_.CopyOut(std::as_writable_bytes(std::span(&suspects, 1)), scratch_->address()));
+  return suspects;
+}
+
+Status JudgeKernels::ConfirmUnwritten(DeviceAddress data, DType dtype, uint64_t elements,
+                                      DeviceAddress wide, const Poison& poison) {
+  return Run("judge_confirm", elements, kFillBlock,
              {KernelArg::Address(data), Arg(static_cast<int32_t>(dtype)), Arg(elements),
-              KernelArg::Address(wide)});
+              KernelArg::Address(wide), Arg(ArgumentOf(poison))});
+}
+
+Result<RunDifference> JudgeKernels::Difference(const TwoRuns& runs) {
+  std::array<uint64_t, 3> found = {0, ~uint64_t{0}, 0};
+  ATUNNER_RETURN_IF_ERROR(device_.CopyIn(scratch_->address(), std::as_bytes(std::span(found))));
+  const judge::TwoRuns of{.first = runs.first,
+                          .second = runs.second,
+                          .elements = runs.elements,
+                          .first_poison = ArgumentOf(runs.first_poison.value_or(Poison{})),
+                          .second_poison = ArgumentOf(runs.second_poison.value_or(Poison{})),
+                          .dtype = static_cast<int32_t>(runs.dtype),
+                          .poisoned = runs.first_poison && runs.second_poison};
+  ATUNNER_RETURN_IF_ERROR(Run("judge_same", runs.elements, kFillBlock,
+                              {Arg(of), KernelArg::Address(scratch_->address())}));
+  ATUNNER_RETURN_IF_ERROR(
+      device_.CopyOut(std::as_writable_bytes(std::span(found)), scratch_->address()));
+  return RunDifference{.differing = found[0], .first = found[1], .unwritten = found[2]};
 }
 
 Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
   const auto grid = static_cast<uint32_t>(
       std::clamp<uint64_t>(request.elements / (kCompareBlock * 4), 1, kCompareGrid));
+  const DType reference = request.reference_dtype;
+  const bool integers = reference == DType::kInt64 || reference == DType::kUInt64;
   const judge::Comparison comparison{.data = request.data,
                                      .reference = request.reference,
                                      .elements = request.elements,
                                      .key = request.key,
                                      .choices = request.decisions.address,
                                      .partial = scratch_->address(),
+                                     .poison = ArgumentOf(request.poison.value_or(Poison{})),
                                      .scale = request.scale,
                                      .largest = LargestFinite(request.dtype),
                                      .element_bound = request.element_bound,
                                      .rounding = BeyondRounding(request.dtype),
                                      .dtype = static_cast<int32_t>(request.dtype),
-                                     .poison_counts = request.poison_counts,
+                                     .poisoned = request.poison.has_value(),
                                      .choice_slots = request.decisions.slots,
+                                     .integers = integers ? static_cast<int32_t>(reference) : 0,
+                                     .nan_for_infinite = request.nan_for_infinite,
                                      .unused = 0};
   ATUNNER_RETURN_IF_ERROR(
       Run("judge_compare", request.elements, kCompareBlock, {Arg(comparison)}, grid));

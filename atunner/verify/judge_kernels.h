@@ -13,6 +13,11 @@
 #include "atunner/device/device.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/verify/input_family.h"
+#include "atunner/verify/poison.h"
+
+namespace judge {
+struct Fill;
+}
 
 namespace atunner {
 
@@ -67,13 +72,37 @@ struct DecisionSlots {
 struct CompareRequest {
   DeviceAddress data = 0;
   DType dtype = DType::kFloat32;
-  DeviceAddress reference = 0;  ///< float64, masked with `key` (0 = plain)
+  DeviceAddress reference = 0;  ///< masked with `key` (0 = plain)
   uint64_t elements = 0;
   uint64_t key = 0;
   double scale = 0;  ///< rms of the reference
   double element_bound = 1e300;
-  bool poison_counts = true;
+  /// What filled the output before the run; elements that still hold it are unwritten. nullopt:
+  /// nothing did
+  std::optional<Poison> poison;
   DecisionSlots decisions;
+  /// Type of the reference's elements: float64, or the output's own if these are 64-bit integers
+  DType reference_dtype = DType::kFloat64;
+  /// A NaN in place of an infinity is right: another formula may subtract infinities
+  bool nan_for_infinite = false;
+};
+
+/// An output of two runs on equal inputs.
+struct TwoRuns {
+  DeviceAddress first = 0;
+  DeviceAddress second = 0;
+  DType dtype = DType::kFloat32;
+  uint64_t elements = 0;
+  /// What filled it before each run; nullopt: nothing did
+  std::optional<Poison> first_poison;
+  std::optional<Poison> second_poison;
+};
+
+/// Elements that differ between two runs, bit by bit.
+struct RunDifference {
+  uint64_t differing = 0;         ///< without the unwritten ones
+  uint64_t first = ~uint64_t{0};  ///< smallest index of a differing element; ~0 if there is none
+  uint64_t unwritten = 0;         ///< elements that hold the poison of both runs
 };
 
 struct MemoryRange {
@@ -118,8 +147,18 @@ class JudgeKernels {
                             DeviceAddress slot);
   /// XORs a float64 reference with `key`; the same call unmasks it.
   Status Mask(DeviceAddress reference, uint64_t elements, uint64_t key);
-  /// Converts `data` to float64.
-  Status Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide);
+  /// Fills memory with poison.
+  Status FillPoison(DeviceAddress address, DType dtype, uint64_t elements, const Poison& poison);
+  /// Makes a reference of an output: float64, but 64-bit integers stay what they are. Elements that
+  /// hold the poison are marked as left unwritten. Returns their number: if it is not 0, a second
+  /// run and ConfirmUnwritten must tell them from results that are equal to the poison.
+  Result<uint64_t> Widen(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide,
+                         const std::optional<Poison>& poison = {});
+  /// `data` is the output of a second run, filled before it with `poison`, the flipped one of the
+  /// first: elements that do not hold it were written after all, and `wide` gets their values.
+  Status ConfirmUnwritten(DeviceAddress data, DType dtype, uint64_t elements, DeviceAddress wide,
+                          const Poison& poison);
+  Result<RunDifference> Difference(const TwoRuns& runs);
   /// Compares an output with its reference, both in device memory.
   Result<CompareStats> Compare(const CompareRequest& request);
 
@@ -132,6 +171,8 @@ class JudgeKernels {
 
   /// Fingerprints of ranges whose partial sums fit into the scratch memory, appended to `prints`.
   Status FingerprintBatch(std::span<const MemoryRange> ranges, std::vector<uint64_t>& prints);
+  /// Puts the mined values that fit the tensor and its range into the fill, in device memory.
+  Status AddMined(const MinedValues& values, DType dtype, judge::Fill& fill);
   /// Copies a fill that the host computes. All instances share its contents, so that they are made
   /// once and kept on the device, in at most a quarter of its free memory.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);
@@ -141,6 +182,7 @@ class JudgeKernels {
   std::unique_ptr<Buffer> scratch_;
   std::map<std::string, std::unique_ptr<Buffer>> host_fills_;
   uint64_t host_fill_bytes_ = 0;
+  std::map<std::vector<uint64_t>, std::unique_ptr<Buffer>> mined_;
 };
 
 }  // namespace atunner

@@ -1,8 +1,40 @@
 #include "atunner/verify/kernel_as_given.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace atunner {
+namespace {
+
+/// The contents of in-out tensors before the first of several runs. None is kept where no output is
+/// poisoned: there is one run then.
+class InOutCopies {
+ public:
+  static Result<InOutCopies> Take(Device& device, const TaskBuffers& buffers) {
+    InOutCopies copies;
+    if (std::ranges::none_of(buffers.tensors(), &TaskBuffers::Tensor::is_poisoned)) return copies;
+    for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+      if (tensor.spec->role != Role::kInOut) continue;
+      const auto bytes = static_cast<uint64_t>(tensor.shape.bytes);
+      ATUNNER_TRY(auto memory, device.Allocate(bytes));
+      ATUNNER_RETURN_IF_ERROR(device.CopyWithin(memory->address(), tensor.address, bytes));
+      copies.of_.emplace_back(tensor.address, std::move(memory));
+    }
+    return copies;
+  }
+
+  Status Restore(Device& device) const {
+    for (const auto& [address, memory] : of_)
+      ATUNNER_RETURN_IF_ERROR(device.CopyWithin(address, memory->address(), memory->bytes()));
+    return {};
+  }
+
+ private:
+  std::vector<std::pair<DeviceAddress, std::unique_ptr<Buffer>>> of_;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<KernelAsGiven>> KernelAsGiven::Make(const OracleContext& context) {
   if (!context.spec.oracle.kernel) return Invalid("the task names no reference kernel");
@@ -11,27 +43,57 @@ Result<std::unique_ptr<KernelAsGiven>> KernelAsGiven::Make(const OracleContext& 
   return given;
 }
 
-Status KernelAsGiven::ComputePart(const TaskBuffers& buffers, const RangeOf& wide,
-                                  int64_t /*part*/) {
+DType KernelAsGiven::StoredType(DType output) const {
+  const bool wide_integer = output == DType::kInt64 || output == DType::kUInt64;
+  return wide_integer ? output : DType::kFloat64;
+}
+
+Status KernelAsGiven::Try(const TaskBuffers& buffers, double seconds) {
+  return Run(buffers, Poison::Fresh(), seconds);
+}
+
+Status KernelAsGiven::Run(const TaskBuffers& buffers, const Poison& poison, double seconds) {
   Device& device = context_.device;
-  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device, program_->plan, context_.spec, buffers));
+  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs(context_.kernels, poison));
+  ATUNNER_TRY(const BoundPlan plan,
+              BindPlan(device, program_->plan, context_.spec, buffers, Workspaces::kFresh));
+  ATUNNER_RETURN_IF_ERROR(PoisonWorkspaces(device, context_.kernels, plan, poison));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, *program_->module, plan));
   ATUNNER_TRY(const LaunchOutcome outcome,
               RunPlan(device, *program_->module, plan,
-                      {.check_hazards = false, .timeout_seconds = 600, .blocks = {}}));
-  if (!outcome.completed()) {
-    return Invalid(
-        "the kernel as given does not run: " +
-            (outcome.hazards.empty() ? outcome.message
-                                     : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
-        context_.spec.name, "check its launch, argument sizes and problem size");
-  }
+                      {.check_hazards = false, .timeout_seconds = seconds, .blocks = {}}));
+  if (outcome.completed()) return {};
+  return Invalid(
+      "the kernel as given does not run: " +
+          (outcome.hazards.empty() ? outcome.message
+                                   : outcome.hazards[0].where + ": " + outcome.hazards[0].detail),
+      context_.spec.name, "check its launch, argument sizes and problem size");
+}
+
+Status KernelAsGiven::ComputePart(const TaskBuffers& buffers, const RangeOf& wide,
+                                  int64_t /*part*/) {
+  JudgeKernels& kernels = context_.kernels;
+  const Poison poison = Poison::Fresh();
+  ATUNNER_TRY(const InOutCopies copies, InOutCopies::Take(context_.device, buffers));
+  ATUNNER_RETURN_IF_ERROR(Run(buffers, poison));
+  uint64_t suspects = 0;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (!tensor.is_output()) continue;
-    ATUNNER_RETURN_IF_ERROR(context_.kernels.Widen(tensor.address, tensor.spec->dtype,
-                                                   static_cast<uint64_t>(tensor.shape.elements),
-                                                   wide(tensor.spec->name)->address));
+    ATUNNER_TRY(
+        const uint64_t some,
+        kernels.Widen(tensor.address, tensor.spec->dtype, tensor.elements(),
+                      wide(tensor.spec->name)->address, TaskBuffers::PoisonOf(tensor, poison)));
+    suspects += some;
+  }
+  if (suspects == 0) return {};
+  ATUNNER_RETURN_IF_ERROR(copies.Restore(context_.device));
+  ATUNNER_RETURN_IF_ERROR(Run(buffers, poison.Flipped()));
+  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+    const auto own = TaskBuffers::PoisonOf(tensor, poison.Flipped());
+    if (!own) continue;
+    ATUNNER_RETURN_IF_ERROR(kernels.ConfirmUnwritten(tensor.address, tensor.spec->dtype,
+                                                     tensor.elements(),
+                                                     wide(tensor.spec->name)->address, *own));
   }
   return {};
 }

@@ -15,10 +15,25 @@
 namespace atunner {
 namespace {
 
-/// Shares of the free memory: all kept references; the intermediate values of an operator's
-/// baseline.
+/// Shares of the free memory: the values of kept references; the intermediate values of a baseline.
 constexpr uint64_t kCacheShare = 3;
 constexpr uint64_t kWorkspaceShare = 4;
+/// Both are also limited by the task: this, and half of its own bytes.
+constexpr uint64_t kLeastLimit = uint64_t{1} << 30;
+
+uint64_t BytesOf(const KernelSpec& spec) {
+  uint64_t bytes = 0;
+  for (const ArgSpec& arg : spec.args) {
+    if (arg.role == Role::kScalar) continue;
+    const auto shape = ShapeOf(arg, spec, spec.dims);
+    bytes += shape ? static_cast<uint64_t>(shape->bytes) : 0;
+  }
+  return bytes;
+}
+
+uint64_t Limit(const KernelSpec& spec, uint64_t free_bytes, uint64_t share) {
+  return std::min(free_bytes / share, kLeastLimit + BytesOf(spec) / 2);
+}
 
 /// √(squares / finite elements).
 double RmsOf(double squares, const CompareStats& stats) {
@@ -37,7 +52,8 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
                                                        const KernelSpec& spec) {
   const OracleContext context{device, compiler, kernels, spec};
   ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
-  std::unique_ptr<OracleStore> store(new OracleStore(context, free_bytes / kCacheShare));
+  std::unique_ptr<OracleStore> store(
+      new OracleStore(context, Limit(spec, free_bytes, kCacheShare)));
   if (spec.oracle.kind == Oracle::Kind::kKernel) {
     ATUNNER_TRY(auto user, UserReference::Make(context));
     store->measured_ = std::make_unique<Measured>(
@@ -56,7 +72,8 @@ Status OracleStore::UseOperator(uint64_t free_bytes) {
   }
   const Operator* op = OracleOf(spec);
   if (op == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
-  auto baseline = std::make_unique<OperatorBaseline>(context_, *op, free_bytes / kWorkspaceShare);
+  auto baseline = std::make_unique<OperatorBaseline>(context_, *op,
+                                                     Limit(spec, free_bytes, kWorkspaceShare));
   source_ = std::make_unique<OperatorReference>(context_, *op, *baseline);
   measured_ = std::make_unique<Measured>(context_, std::move(baseline));
   return {};
@@ -65,6 +82,15 @@ Status OracleStore::UseOperator(uint64_t free_bytes) {
 Result<const Reference*> OracleStore::Get(const TaskBuffers& buffers,
                                           const InputInstance& instance) {
   if (const Reference* known = Find(buffers.dims(), instance)) return known;
+  if (Reference* dropped = cache_.Find(buffers.dims(), instance)) {
+    cache_.Renew(buffers.dims(), instance);  // makes room first
+    ATUNNER_RETURN_IF_ERROR(ComputeValues(buffers, *dropped));
+    for (Reference::Output& output : dropped->outputs) {
+      output.key = FreshKey();
+      ATUNNER_RETURN_IF_ERROR(Mask(output));
+    }
+    return dropped;
+  }
   ATUNNER_TRY(Reference reference, Compute(buffers));
   ATUNNER_RETURN_IF_ERROR(Finish(buffers, instance, reference));
   return cache_.Keep(buffers.dims(), instance, std::move(reference));
@@ -84,35 +110,47 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
     Reference::Output output;
     output.name = tensor.spec->name;
     output.dtype = tensor.spec->dtype;
+    output.stored = source_->StoredType(output.dtype);
     output.elements = static_cast<uint64_t>(tensor.shape.elements);
-    ATUNNER_TRY(output.masked, context_.device.Allocate(output.elements * sizeof(double)));
     reference.bytes += output.elements * sizeof(double);
     reference.outputs.push_back(std::move(output));
+  }
+  ATUNNER_RETURN_IF_ERROR(ComputeValues(buffers, reference));
+  reference.reproducible = source_->Repeats();
+  for (Reference::Output& output : reference.outputs)
+    output.exact = source_->IsExact(buffers.dims());
+  return reference;
+}
+
+Status OracleStore::ComputeValues(const TaskBuffers& buffers, Reference& reference) {
+  for (Reference::Output& output : reference.outputs) {
+    ATUNNER_TRY(output.masked, context_.device.Allocate(output.elements * sizeof(double)));
   }
   const RangeOf wide = [&](const std::string& name) -> std::optional<MemoryRange> {
     const auto output = std::ranges::find(reference.outputs, name, &Reference::Output::name);
     if (output == reference.outputs.end()) return std::nullopt;
     return MemoryRange{output->masked->address(), output->elements * sizeof(double)};
   };
-  ATUNNER_RETURN_IF_ERROR(ComputeReference(*source_, buffers, wide));
-  for (Reference::Output& output : reference.outputs)
-    output.exact = source_->IsExact(buffers.dims());
-  return reference;
+  return ComputeReference(*source_, buffers, wide);
+}
+
+Status OracleStore::Mask(const Reference::Output& output) {
+  return context_.kernels.Mask(output.masked->address(), output.elements, output.key);
 }
 
 Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& instance,
                            Reference& reference) {
   for (Reference::Output& output : reference.outputs) {
-    CompareRequest self{output.masked->address(), DType::kFloat64, output.masked->address(),
+    CompareRequest self{output.masked->address(), output.stored, output.masked->address(),
                         output.elements};
-    self.poison_counts = false;
+    self.reference_dtype = output.stored;
     ATUNNER_TRY(output.self, context_.kernels.Compare(self));
     const double rms = RmsOf(output.self.squared_reference, output.self);
     output.scale = ElementScale(context_.spec.tolerance, rms);
     output.budget = DefaultBudget(output.dtype, context_.spec.tolerance, rms);
     output.key = FreshKey();
-    ATUNNER_RETURN_IF_ERROR(
-        context_.kernels.Mask(output.masked->address(), output.elements, output.key));
+    output.nan_for_infinite = instance.family == InputFamily::kInfinities;
+    ATUNNER_RETURN_IF_ERROR(Mask(output));
   }
   ATUNNER_RETURN_IF_ERROR(measured_->errors.Measure(buffers, instance, reference));
   for (Reference::Output& output : reference.outputs)

@@ -50,15 +50,21 @@ class OracleStore {
   /// `buffers` hold the instance's inputs, freshly drawn. Outputs of `buffers` are overwritten.
   Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
 
+  /// Whether a user's kernel bears inputs that nobody promised it, see ReferenceSource::Try.
+  Status Try(const TaskBuffers& buffers, double seconds) { return source_->Try(buffers, seconds); }
+
   /// Called when a candidate is beyond its budget: the baseline's one run may have erred by chance
   /// less than correct kernels do. See BudgetReevaluation::Run. False if nothing changed.
   Result<bool> ReevaluateBudget(const TaskBuffers& buffers, const InputInstance& instance);
 
-  /// nullptr if it was not computed yet or was evicted.
+  /// nullptr if it was not computed yet, or if its values were dropped.
   const Reference* Find(const Dims& dims, const InputInstance& instance) const {
-    return cache_.Find(dims, instance);
+    const Reference* known = cache_.Find(dims, instance);
+    return known != nullptr && known->HasValues() ? known : nullptr;
   }
 
+  /// False if the task's own kernel need not repeat its results bit by bit.
+  bool Repeats() const { return source_->Repeats(); }
   /// How references of that size are computed, for the report: "float64 reference on the CPU",
   /// "plain kernel in float64", "the kernel as given, carried in float64" or "the kernel as given,
   /// with its own spread".
@@ -84,6 +90,9 @@ class OracleStore {
       : context_(context), cache_(limit_bytes) {}
   Status UseOperator(uint64_t free_bytes);
   Result<Reference> Compute(const TaskBuffers& buffers);
+  /// Allocates and computes the values of all outputs, not masked.
+  Status ComputeValues(const TaskBuffers& buffers, Reference& reference);
+  Status Mask(const Reference::Output& output);
   Status Finish(const TaskBuffers& buffers, const InputInstance& instance, Reference& reference);
 
   OracleContext context_;

@@ -21,13 +21,13 @@ constexpr uint64_t kMostKeptBytes = uint64_t{2} << 30;
 /// blocks hints at unwritten elements.
 constexpr double kFewer = 0.95;
 
-uint64_t Poison(const InputInstance& instance, uint64_t run) {
+uint64_t PoisonOfRun(const InputInstance& instance, uint64_t run) {
   return Mix64(Mix64(instance.seed) + 0x5851f42d4c957f2dull * run);
 }
 
 std::string Percent(double share) {
-  return share > 0.0995 && share < 0.9995 ? fmt::format("{:.0f} %", 100 * share)
-                                          : fmt::format("{:.2g} %", 100 * share);
+  return share > 0.0995 ? fmt::format("{:.{}f} %", 100 * share, share < 0.9995 ? 0 : 4)
+                        : fmt::format("{:.2g} %", 100 * share);
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Result<OwnSizeCheck::Given*> OwnSizeCheck::GivenOn(const InputInstance& instance
   const auto known = given_.find(instance);
   if (known != given_.end()) return &known->second;
   Given& given = given_[instance];
-  const uint64_t poison = Poison(instance, 0);
+  const uint64_t poison = PoisonOfRun(instance, 0);
   if (as_given_->CanBeSampled()) {
     given.blocks = SampleBlocks(as_given_->grid(), kSampledBlocks, Mix64(instance.seed));
     ATUNNER_TRY(OwnSizeRun run, as_given_->RunSome(instance, poison, given.blocks,
@@ -123,7 +123,7 @@ Status OwnSizeCheck::Complete(Given& given, const InputInstance& instance, doubl
   if (given.run.whole() || bytes > kMostKeptBytes || most_work <= 0 ||
       (sampled && given.run.WholeWork() > most_work))
     return {};
-  ATUNNER_TRY(OwnSizeRun run, as_given_->Run(instance, Poison(instance, 1), {},
+  ATUNNER_TRY(OwnSizeRun run, as_given_->Run(instance, PoisonOfRun(instance, 1), {},
                                              static_cast<uint64_t>(kUneven * most_work)));
   if (!run.whole()) return {};
   given.blocks.clear();
@@ -138,7 +138,7 @@ Result<bool> OwnSizeCheck::IsSettled(Given& given, const InputInstance& instance
   given.settled = false;
   if (in_place) return false;
   ATUNNER_TRY(OwnSizeRun run,
-              as_given_->Run(instance, Poison(instance, 2), given.blocks,
+              as_given_->Run(instance, PoisonOfRun(instance, 2), given.blocks,
                              static_cast<uint64_t>(kUneven * kUneven * limits_.sample)));
   Given again;
   ATUNNER_RETURN_IF_ERROR(Keep(again, std::move(run)));
@@ -202,7 +202,7 @@ class OwnSizeCheck::Judging {
     std::ranges::sort(blocks);
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     std::swap(blocks.front(), blocks[blocks.size() / 2]);
-    ATUNNER_TRY(run_, kernel_.RunSome(instance_, Poison(instance_, 3), blocks,
+    ATUNNER_TRY(run_, kernel_.RunSome(instance_, PoisonOfRun(instance_, 3), blocks,
                                       static_cast<uint64_t>(check_.limits_.sample)));
     if (FailedForGood()) return false;
     ATUNNER_TRY(comparison_, Compare());
@@ -306,7 +306,7 @@ class OwnSizeCheck::Judging {
   /// Runs all blocks and judges them.
   Result<OwnSizeFindings> Whole(double work) {
     ATUNNER_RETURN_IF_ERROR(check_.Complete(given_, instance_, allowed_));
-    ATUNNER_TRY(OwnSizeRun all, kernel_.Run(instance_, Poison(instance_, 4), {},
+    ATUNNER_TRY(OwnSizeRun all, kernel_.Run(instance_, PoisonOfRun(instance_, 4), {},
                                             static_cast<uint64_t>(kUneven * work)));
     std::swap(run_, all);
     if (FailedForGood()) return findings_;

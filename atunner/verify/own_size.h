@@ -39,8 +39,8 @@ enum class Effort : uint8_t {
 
 /// Limits in instructions of warps. The virtual GPU executes some 25 million a second on each core.
 struct WorkLimits {
-  /// Of the kernel as given and of the judge's own kernels on one instance; beyond it not every
-  /// element is compared on every instance.
+  /// What the kernel as given and the judge's own kernels may take on one instance; beyond it not
+  /// every element is compared on every instance.
   double compare_all = 1 << 25;
   double sample = 1 << 24;     ///< of a sample of blocks
   double screening = 1 << 25;  ///< of all blocks, Effort::kScreening

@@ -59,7 +59,9 @@ Result<OwnSizeRun> OwnSizeKernel::Run(const InputInstance& instance, uint64_t po
   Device& device = context_->device;
   const TaskBuffers& buffers = context_->memory.buffers();
   ATUNNER_RETURN_IF_ERROR(context_->memory.Renew(context_->kernels, instance, poison));
-  ATUNNER_TRY(const BoundPlan plan, BindPlan(device, *plan_, context_->spec, buffers));
+  ATUNNER_TRY(const BoundPlan plan,
+              BindPlan(device, *plan_, context_->spec, buffers, Workspaces::kFresh));
+  ATUNNER_RETURN_IF_ERROR(PoisonWorkspaces(device, context_->kernels, plan, Poison{poison}));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, *module_, plan));
   LaunchOptions options;
   options.timeout_seconds = kGenerousSeconds;

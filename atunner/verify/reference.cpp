@@ -11,6 +11,15 @@ constexpr double kMostUndetermined = 0.25;
 
 }  // namespace
 
+void Reference::DropValues() {
+  for (Output& output : outputs) output.masked.reset();
+}
+
+bool Reference::HasValues() const {
+  return std::ranges::all_of(outputs,
+                             [](const Output& output) { return output.masked != nullptr; });
+}
+
 bool Reference::small() const { return bytes < kSmallBytes; }
 
 bool Reference::discriminates() const {
@@ -30,11 +39,15 @@ bool Reference::overflows() const {
 }
 
 Result<CompareStats> CompareWithReference(JudgeKernels& kernels, const Reference::Output& output,
-                                          DeviceAddress data, double element_bound) {
+                                          DeviceAddress data, double element_bound,
+                                          const std::optional<Poison>& poison) {
   CompareRequest request{data,       output.dtype, output.masked->address(), output.elements,
                          output.key, output.scale};
   request.element_bound = element_bound;
+  request.poison = poison;
   request.decisions = output.decision_slots;
+  request.reference_dtype = output.stored;
+  request.nan_for_infinite = output.nan_for_infinite;
   return kernels.Compare(request);
 }
 

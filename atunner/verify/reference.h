@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,10 @@ struct Reference {
   struct Output {
     std::string name;
     DType dtype = DType::kFloat32;
-    std::unique_ptr<Buffer> masked;  ///< `elements` values in float64, XORed with a stream of `key`
+    /// `elements` values of `stored`, XORed with a stream of `key`
+    std::unique_ptr<Buffer> masked;
+    /// float64, or the output's own type where a user's kernel writes 64-bit integers
+    DType stored = DType::kFloat64;
     uint64_t elements = 0;
     /// False if the reference carries the roundings of the task's own precision: bounds are never
     /// below DefaultBudget then.
@@ -44,7 +48,8 @@ struct Reference {
     std::unique_ptr<Buffer> decision_memory;
     /// Other values that are right too, where data-dependent decisions may go another way
     DecisionSlots decision_slots;
-    uint64_t undetermined = 0;  ///< elements that such a decision may move beyond the budget
+    bool nan_for_infinite = false;  ///< CompareRequest::nan_for_infinite
+    uint64_t undetermined = 0;      ///< elements that such a decision may move beyond the budget
     /// False when zeros, a constant or a copy of an input would pass: this instance proves nothing.
     bool discriminates = true;
     /// True when the results of the baseline kernel leave its type's range: no candidate can be
@@ -54,8 +59,15 @@ struct Reference {
   };
   std::vector<Output> outputs;
   uint64_t bytes = 0;
+  /// False when the task's own kernel does not repeat its results bit by bit: then nothing else
+  /// must
+  bool reproducible = true;
   bool reevaluated = false;  ///< whether the budget was re-evaluated
   int decision_rounds = 0;   ///< rounds of DecisionSampler so far
+
+  /// Frees the values. Budgets and statistics stay, so that only the values need be computed again.
+  void DropValues();
+  bool HasValues() const;
 
   /// Less than 8 MiB in float64: one element's error weighs in the norm, and several runs cost
   /// little.
@@ -68,8 +80,9 @@ struct Reference {
 };
 
 /// Statistics of `data`, in the output's type, against the reference. Elements whose error is
-/// beyond `element_bound` are counted.
+/// beyond `element_bound` are counted. `poison` filled the data before the run.
 Result<CompareStats> CompareWithReference(JudgeKernels& kernels, const Reference::Output& output,
-                                          DeviceAddress data, double element_bound = 1e300);
+                                          DeviceAddress data, double element_bound = 1e300,
+                                          const std::optional<Poison>& poison = {});
 
 }  // namespace atunner

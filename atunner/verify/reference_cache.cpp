@@ -14,19 +14,25 @@ const Reference* ReferenceCache::Find(const Dims& dims, const InputInstance& ins
 
 Reference* ReferenceCache::Keep(const Dims& dims, const InputInstance& instance,
                                 Reference reference) {
-  const Key key(dims, instance);
-  order_.push_back(key);
-  Reference* kept = &(references_[key] = std::move(reference));
-  Evict();
+  Reference* kept = &(references_[Key(dims, instance)] = std::move(reference));
+  Renew(dims, instance);
   return kept;
 }
 
-void ReferenceCache::Evict() {
+void ReferenceCache::Renew(const Dims& dims, const InputInstance& instance) {
+  const Key key(dims, instance);
+  order_.remove(key);
+  order_.push_back(key);
+  DropOldest();
+}
+
+void ReferenceCache::DropOldest() {
   uint64_t total = 0;
-  for (const auto& [key, reference] : references_) total += reference.bytes;
+  for (const Key& key : order_) total += references_[key].bytes;
   while (total > limit_bytes_ && order_.size() > 1) {  // the newest is about to be used
-    total -= references_[order_.front()].bytes;
-    references_.erase(order_.front());
+    Reference& oldest = references_[order_.front()];
+    total -= oldest.bytes;
+    oldest.DropValues();
     order_.pop_front();
   }
 }

@@ -21,11 +21,21 @@ class ReferenceSource {
   virtual bool UseCpu(const Dims& /*dims*/) const { return false; }
   /// False if the last reference of that size carries the roundings of the task's own precision.
   virtual bool IsExact(const Dims& /*dims*/) const { return true; }
+  /// False for a kernel that need not repeat its results bit by bit, because it adds floats by
+  /// atomics. Then no candidate must.
+  virtual bool Repeats() const { return true; }
+  /// The type in which results of type `output` are kept, of eight bytes. In float64, integers are
+  /// exact up to 2^53.
+  virtual DType StoredType(DType /*output*/) const { return DType::kFloat64; }
   /// The number of equal parts of all outputs, in order, that can be computed one after another.
   virtual int64_t Parts(const Dims& /*dims*/) const { return 1; }
   /// Computes part `part` of all outputs from the inputs in `buffers`. `wide` gives the range of
-  /// each whole output in float64. In-out tensors and outputs of `buffers` may be overwritten.
+  /// each whole output in its StoredType. In-out tensors and outputs of `buffers` may be
+  /// overwritten.
   virtual Status ComputePart(const TaskBuffers& buffers, const RangeOf& wide, int64_t part) = 0;
+  /// kInvalidInput if a user's kernel does not run on these inputs, or runs longer than `seconds`.
+  /// In-out tensors and outputs may be overwritten.
+  virtual Status Try(const TaskBuffers& /*buffers*/, double /*seconds*/) { return {}; }
 };
 
 /// Computes all parts.

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "atunner/ptx/module.h"
+
 namespace atunner {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
+constexpr uint64_t kCellAlignment = 16;
+constexpr uint64_t kMostStaticSharedBytes = 48 << 10;
 constexpr uint64_t kLeastWorkspaceBytes = 16;  // as BindPlan allocates them
 /// The host reads 8 bytes of cells for each byte of results.
 constexpr uint64_t kMostResultBytes = uint64_t{256} << 20;
@@ -20,6 +24,16 @@ uint64_t Place(uint64_t bytes, uint64_t& end) {
   const uint64_t offset = end;
   end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;
   return offset;
+}
+
+/// Static shared memory of the kernel that has most. A compiler to PTX alone does not report it.
+uint64_t StaticSharedBytes(const std::string& text) {
+  const auto module = ptx::Parse(text);
+  if (!module) return kMostStaticSharedBytes;
+  uint64_t most = 0;
+  for (const ptx::Function& function : module->functions())
+    most = std::max(most, function.shared_bytes);
+  return most;
 }
 
 AddressOf In(DeviceAddress arena, const std::map<std::string, uint64_t>& offsets) {
@@ -43,6 +57,7 @@ Result<std::unique_ptr<ShadowRun>> ShadowRun::Make(const OracleContext& context,
   if (!shadow.carries_floats) return unsupported("a kernel without floats needs no shadow");
   std::unique_ptr<ShadowRun> run(new ShadowRun(context, given));
   run->uses_shared_ = shadow.uses_shared;
+  run->static_shared_bytes_ = StaticSharedBytes(given.compiled.ptx);
   CompiledModule module = given.compiled;
   module.ptx = std::move(shadow.ptx);
   module.cubin.clear();
@@ -63,9 +78,9 @@ Result<ShadowRun::Layout> ShadowRun::LayoutOf(const TaskBuffers& buffers) const 
   for (const ConcreteStep& step : plan.steps) {
     layout.extent.blocks = std::max(layout.extent.blocks, step.grid.Count());
     if (!uses_shared_) continue;
-    const KernelResources* resources = given_.compiled.Find(step.entry);
-    const uint64_t shared = step.shared_bytes + (resources ? resources->static_shared_bytes : 0);
-    layout.extent.shared_bytes = std::max({layout.extent.shared_bytes, shared, uint64_t{1}});
+    const uint64_t shared = static_shared_bytes_ + step.shared_bytes;
+    layout.extent.shared_bytes = std::max(
+        layout.extent.shared_bytes, (shared + kCellAlignment) / kCellAlignment * kCellAlignment);
   }
   return layout;
 }

@@ -53,6 +53,7 @@ class ShadowRun {
 
   OracleContext context_;
   const Program& given_;
+  uint64_t static_shared_bytes_ = 0;  ///< of the kernel with most
   bool uses_shared_ = false;
   std::unique_ptr<LoadedModule> module_;
   Space space_;

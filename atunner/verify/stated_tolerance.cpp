@@ -25,8 +25,9 @@ Status CompareOne(const OracleContext& context, Reference::Output& output, std::
                          .key = output.key,
                          .scale = output.scale,
                          .element_bound = output.budget.element,
-                         .poison_counts = false,
-                         .decisions = {}};
+                         .poison = {},
+                         .decisions = {},
+                         .reference_dtype = output.stored};
   ATUNNER_TRY(const CompareStats stats, context.kernels.Compare(request));
   const double rms = output.self.finite ? std::sqrt(output.self.squared_reference /
                                                     static_cast<double>(output.self.finite))

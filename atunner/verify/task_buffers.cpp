@@ -14,6 +14,7 @@ constexpr uint8_t kGuardByte = 0xa5;
 // NaN in every float type: it spreads from a workspace that is read before it is written.
 constexpr uint8_t kNanByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
+constexpr uint64_t kWorkspacePositions = 1 << 20;  // beyond those of all arguments
 
 }  // namespace
 
@@ -59,18 +60,24 @@ const TaskBuffers::Tensor* TaskBuffers::Find(std::string_view name) const {
 Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const {
   for (const Tensor& tensor : tensors_) {
     if (!tensor.is_input()) continue;
-    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(tensor.address, *tensor.spec,
-                                               static_cast<uint64_t>(tensor.shape.elements),
+    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(tensor.address, *tensor.spec, tensor.elements(),
                                                tensor.position, instance));
+    device_->MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), true);
   }
   return {};
 }
 
-Status TaskBuffers::PoisonOutputs() const {
+std::optional<Poison> TaskBuffers::PoisonOf(const Tensor& tensor, const Poison& poison) {
+  return tensor.is_poisoned() ? std::optional(poison.Of(tensor.position)) : std::nullopt;
+}
+
+Status TaskBuffers::PoisonOutputs(JudgeKernels& kernels, const Poison& poison) const {
   for (const Tensor& tensor : tensors_) {
-    if (tensor.spec->role != Role::kOutput) continue;
-    ATUNNER_RETURN_IF_ERROR(device_->Fill(tensor.address, PoisonByte(tensor.spec->dtype),
-                                          static_cast<uint64_t>(tensor.shape.bytes)));
+    const auto own = PoisonOf(tensor, poison);
+    if (!own) continue;
+    ATUNNER_RETURN_IF_ERROR(
+        kernels.FillPoison(tensor.address, tensor.spec->dtype, tensor.elements(), *own));
+    device_->MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), false);
   }
   return {};
 }
@@ -210,6 +217,23 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
   for (const SymbolCopy& copy : concrete.symbols)
     ATUNNER_RETURN_IF_ERROR(AddSymbolCopy(copy, buffers, bound));
   return bound;
+}
+
+Status PoisonWorkspaces(Device& device, JudgeKernels& kernels, const BoundPlan& plan,
+                        const Poison& poison) {
+  for (size_t i = 0; i < plan.workspaces.size(); ++i) {
+    const Buffer& memory = *plan.workspaces[i];
+    // Nobody knows the types of a workspace's contents. Of float32, most words are also large
+    // integers, and pairs of large 16-bit floats.
+    const Poison own = poison.Of(kWorkspacePositions + i);
+    const uint64_t words = memory.bytes() / sizeof(float), rest = memory.bytes() % sizeof(float);
+    ATUNNER_RETURN_IF_ERROR(kernels.FillPoison(memory.address(), DType::kFloat32, words, own));
+    if (rest != 0)
+      ATUNNER_RETURN_IF_ERROR(kernels.FillPoison(memory.address() + words * sizeof(float),
+                                                 DType::kUInt8, rest, own.Of(0)));
+    device.MarkContents(memory.address(), memory.bytes(), false);
+  }
+  return {};
 }
 
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) {

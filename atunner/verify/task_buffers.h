@@ -3,10 +3,10 @@
 // Every tensor has its own allocation. Where the device cannot check bounds itself (a real GPU),
 // the payload lies between two guard zones of 16 KiB:
 //
-//     allocation   | guard 0xa5… (16 KiB) | skew | payload (poisoned 0xfe…) | guard 0xa5… |
+//     allocation   | guard 0xa5… (16 KiB) | skew | payload (poisoned) | guard 0xa5… |
 //                                                ^ address, multiple of 256
 //
-// Before a launch ArmGuards writes 0xa5 into the zones and PoisonOutputs 0xfe into the outputs.
+// Before a launch ArmGuards writes 0xa5 into the zones and PoisonOutputs poison into the outputs.
 // After it BrokenGuard reports the first byte that changed, e.g. "y, 4 bytes after its end" for a
 // float32 kernel that writes y[n + 1], and the compare kernel counts elements that still hold the
 // poison as unwritten. A zone is as wide as 1024 threads can overshoot with one 16-byte store
@@ -27,14 +27,6 @@
 
 namespace atunner {
 
-/// The byte that fills outputs before a launch: 0xfe is -1.7e38 in float32 and in float16 a NaN
-/// that no operation returns (0xffff would be the NaN that a GPU makes of -NaN). In 8-bit floats
-/// 0xfe is an ordinary number, and 0xff a NaN that no conversion returns. kernels/judge/judge.cu
-/// has the same constants.
-constexpr uint8_t PoisonByte(DType dtype) {
-  return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2 ? 0xff : 0xfe;
-}
-
 /// The tensors of a spec, each in its own allocation.
 class TaskBuffers {
  public:
@@ -49,6 +41,9 @@ class TaskBuffers {
 
     bool is_input() const { return spec->role != Role::kOutput; }
     bool is_output() const { return spec->role != Role::kInput; }
+    /// An output that holds no input, and poison before a launch.
+    bool is_poisoned() const { return spec->role == Role::kOutput; }
+    uint64_t elements() const { return static_cast<uint64_t>(shape.elements); }
   };
 
   /// `skew` moves every payload by skew × 256 bytes inside its allocation, so that two sets differ
@@ -62,8 +57,11 @@ class TaskBuffers {
 
   /// Fills every input and in-out tensor with the instance's values.
   Status DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const;
-  /// Fills the outputs with PoisonByte, in-out tensors excepted.
-  Status PoisonOutputs() const;
+  /// Fills the outputs with poison, in-out tensors excepted. Each has a stream of its own: see
+  /// PoisonOf. On the virtual GPU they count as unwritten then.
+  Status PoisonOutputs(JudgeKernels& kernels, const Poison& poison) const;
+  /// What PoisonOutputs fills a tensor with; nullopt for in-out tensors.
+  static std::optional<Poison> PoisonOf(const Tensor& tensor, const Poison& poison);
   Status ArmGuards() const;
   /// The tensor whose guard zone changed and the distance, e.g. "y, 4 bytes after its end"; nullopt
   /// if all are intact.
@@ -117,6 +115,10 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
                            const TaskBuffers& buffers, const AddressOf& elsewhere,
                            Workspaces workspaces = Workspaces::kPoisoned,
                            const AddressOf& workspace_at = {});
+
+/// Fills the plan's workspaces with poison. On the virtual GPU they count as unwritten then.
+Status PoisonWorkspaces(Device& device, JudgeKernels& kernels, const BoundPlan& plan,
+                        const Poison& poison);
 
 /// Copies tensors into the module's symbols (constant memory), as the plan asks.
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan);

@@ -37,7 +37,7 @@ Status TestTrivialOutputs(const OracleContext& context, const TaskBuffers& buffe
     if (sources && std::ranges::find(*sources, tensor.spec->name) == sources->end()) continue;
     CompareRequest copy{tensor.address,  tensor.spec->dtype, output.masked->address(),
                         output.elements, output.key,         output.scale};
-    copy.poison_counts = false;
+    copy.reference_dtype = output.stored;
     ATUNNER_TRY(const CompareStats stats, context.kernels.Compare(copy));
     if (stats.RelativeNorm() <= output.budget.norm) output.discriminates = false;
   }

@@ -1,9 +1,12 @@
 #include "atunner/verify/user_reference.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <span>
 #include <utility>
+
+#include "atunner/verify/given_baseline.h"
 
 namespace atunner {
 namespace {
@@ -33,30 +36,50 @@ double Difference(std::span<const double> given, std::span<const double> shadow)
 
 Result<std::unique_ptr<UserReference>> UserReference::Make(const OracleContext& context) {
   std::unique_ptr<UserReference> made(new UserReference(context));
+  made->carries_floats_ = std::ranges::any_of(context.spec.args, [](const ArgSpec& arg) {
+    return arg.role != Role::kInput && arg.role != Role::kScalar && IsFloat(arg.dtype);
+  });
   ATUNNER_TRY(made->given_, KernelAsGiven::Make(context));
+  made->adds_by_atomics_ = AddsFloatsByAtomics(made->given().compiled.ptx);
   auto shadow = ShadowRun::Make(context, made->given());
-  if (shadow) made->shadow_ = *std::move(shadow);
+  if (shadow)
+    made->shadow_ = *std::move(shadow);
+  else
+    made->no_shadow_ = shadow.error().ToString();
   return made;
 }
 
 bool UserReference::IsExact(const Dims& dims) const {
-  const auto found = trusted_.find(dims);
-  return found != trusted_.end() && found->second;
+  const auto found = obstacles_.find(dims);
+  return found != obstacles_.end() && found->second.empty();
 }
 
+bool UserReference::Repeats() const { return !adds_by_atomics_; }
+
 std::string UserReference::Describe(const Dims& dims) const {
-  return IsExact(dims) ? "the kernel as given, carried in float64"
-                       : "the kernel as given, with its own spread";
+  if (IsExact(dims)) return "the kernel as given, carried in float64";
+  const auto found = obstacles_.find(dims);
+  if (!carries_floats_) return "the kernel as given";
+  const std::string& why = found == obstacles_.end() ? no_shadow_ : found->second;
+  return "the kernel as given, with its own spread" + (why.empty() ? "" : " (" + why + ")");
 }
 
 Result<UserReference::Results> UserReference::RunShadow(const TaskBuffers& buffers) {
-  const auto known = trusted_.find(buffers.dims());
-  if (!shadow_ || (known != trusted_.end() && !known->second)) return Results{};
+  if (!shadow_) {
+    obstacles_[buffers.dims()] = no_shadow_;
+    return Results{};
+  }
+  const auto known = obstacles_.find(buffers.dims());
+  if (known != obstacles_.end() && !known->second.empty()) return Results{};
   ATUNNER_TRY(const bool fits, shadow_->Fits(buffers));
-  auto results = fits ? shadow_->Run(buffers) : Results{};
-  if (!results) results = Results{};  // the device could not run it: the kernel's own results serve
-  if (results->empty()) trusted_[buffers.dims()] = false;
-  return results;
+  if (!fits) {
+    obstacles_[buffers.dims()] = "carrying it in float64 would take too much memory";
+    return Results{};
+  }
+  auto results = shadow_->Run(buffers);
+  if (results) return results;
+  obstacles_[buffers.dims()] = results.error().ToString();
+  return Results{};
 }
 
 Status UserReference::ComputePart(const TaskBuffers& buffers, const RangeOf& wide, int64_t part) {
@@ -83,7 +106,8 @@ Status UserReference::Replace(const TaskBuffers& buffers, const RangeOf& wide,
       if (!Keeps(values[i]) && !lost) values[i] = shadow[i];
     }
   }
-  if (!trusted_.try_emplace(buffers.dims(), close).first->second) return {};
+  const char* why = close ? "" : "carried in float64 it is another function";
+  if (!obstacles_.try_emplace(buffers.dims(), why).first->second.empty()) return {};
   for (const auto& [name, values] : merged) {
     ATUNNER_RETURN_IF_ERROR(
         context_.device.CopyIn(wide(name)->address, std::as_bytes(std::span(values))));

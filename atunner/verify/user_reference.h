@@ -21,6 +21,11 @@ class UserReference : public ReferenceSource {
   std::string Describe(const Dims& dims) const override;
   Status ComputePart(const TaskBuffers& buffers, const RangeOf& wide, int64_t part) override;
   bool IsExact(const Dims& dims) const override;
+  DType StoredType(DType output) const override { return given_->StoredType(output); }
+  bool Repeats() const override;
+  Status Try(const TaskBuffers& buffers, double seconds) override {
+    return given_->Try(buffers, seconds);
+  }
   Program& given() { return given_->program(); }
 
  private:
@@ -35,7 +40,11 @@ class UserReference : public ReferenceSource {
   OracleContext context_;
   std::unique_ptr<KernelAsGiven> given_;
   std::unique_ptr<ShadowRun> shadow_;  ///< nullptr if there is none
-  std::map<Dims, bool> trusted_;       ///< whether the shadow is the reference at that size
+  bool adds_by_atomics_ = false;
+  bool carries_floats_ = true;  ///< whether any output is a float
+  std::string no_shadow_;       ///< why there is none
+  /// Sizes whose references were computed: why the shadow does not serve there, "" if it does.
+  std::map<Dims, std::string> obstacles_;
 };
 
 }  // namespace atunner

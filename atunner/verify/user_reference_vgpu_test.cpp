@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "atunner/verify/given_baseline.h"
 #include "atunner/verify/user_reference.h"
 #include "atunner/verify/verifier.h"
 #include "atunner/verify/virtual_gpu_test.h"
@@ -83,6 +84,10 @@ constexpr const char* kTree =
     "part[t] = s; __syncthreads();\n"
     "for (int h = 64; h; h >>= 1) { if (t < h) part[t] += part[t + h]; __syncthreads(); }\n"
     "if (t == 0) y[0] = part[0];";
+constexpr const char* kFourSums =
+    "if (t == 0) { float s[4] = {0, 0, 0, 0};\n"
+    "for (int i = 0; i < cols; ++i) s[i % 4] += (float)x[i];\n"
+    "y[0] = (s[0] + s[1]) + (s[2] + s[3]); }";
 constexpr const char* kDouble =
     "if (t == 0) { double s = 0; for (int i = 0; i < cols; ++i) s += (double)(float)x[i];\n"
     "y[0] = (float)s; }";
@@ -97,7 +102,8 @@ TEST_F(UserReferenceTest, SumsInAnyOrderAreRight) {
   SetTask(64, 3000, 1);
   for (const char* given : {kInOrder, kTree, kDouble}) {
     SetOracle(given);
-    for (const char* candidate : {kInOrder, kBackwards, kTree, kDouble}) ExpectRight(candidate);
+    for (const char* candidate : {kInOrder, kBackwards, kTree, kFourSums, kDouble})
+      ExpectRight(candidate);
     ExpectWrong(kHalfSum);
     ExpectWrong(kSkipsOne);
   }
@@ -125,6 +131,60 @@ TEST_F(UserReferenceTest, FewElementsOffByLittleAreWrong) {
   ExpectWrong(std::string(kEach) + "expf(-fabsf(x[i])) * (i == 5 ? 3.0006f : 3.0f);");
 }
 
+TEST_F(UserReferenceTest, TheLastPlaceOfAnInputIsNoExcuse) {
+  SetTask(64, 512, 512);
+  spec_.args[0].fill.kind = Fill::Kind::kUniform;
+  spec_.args[0].fill.low = 9000;
+  spec_.args[0].fill.high = 11000;
+  SetOracle(std::string(kEach) + "sinf(x[i]);");
+  ExpectRight(std::string(kEach) + "(float)sin((double)x[i]);");
+  ExpectWrong(std::string(kEach) + "sinf(__int_as_float(__float_as_int(x[i]) + 1));");
+}
+
+TEST_F(UserReferenceTest, HiddenSumsMayBeInAnyOrder) {
+  SetTask(32, 1500, 1500);
+  const std::string block_sum =
+      "float s = 0; for (int i = t; i < cols; i += 128) s += expf(x[i] - m);\n"
+      "part[t] = s; __syncthreads();\n"
+      "for (int h = 64; h; h >>= 1) { if (t < h) part[t] += part[t + h]; __syncthreads(); }\n"
+      "s = part[0];\n";
+  const std::string row_maximum =
+      "float m = x[0]; for (int i = 1; i < cols; ++i) m = fmaxf(m, x[i]);\n";
+  const std::string in_order = "float s = 0; for (int i = 0; i < cols; ++i) s += expf(x[i] - m);\n";
+  const std::string in_half =
+      "half h = 0; for (int i = 0; i < cols; ++i) h = __hadd(h, (half)expf(x[i] - m));\n"
+      "const float s = h;\n";
+  const std::string store = std::string(kEach) + "expf(x[i] - m) / s;";
+  for (const std::string& given : {block_sum, in_order}) {
+    SetOracle(row_maximum + given + store);
+    ExpectRight(row_maximum + block_sum + store);
+    ExpectRight(row_maximum + in_order + store);
+    ExpectWrong(row_maximum + in_half + store);
+  }
+}
+
+TEST(AddsFloatsByAtomics, OnlyFloatingPointSums) {
+  EXPECT_TRUE(AddsFloatsByAtomics("{ red.global.add.f32 [%rd1], %f1; }"));
+  EXPECT_TRUE(AddsFloatsByAtomics("@%p1 atom.shared.add.noftz.f16x2 %r1, [%r2], %r3;"));
+  EXPECT_TRUE(AddsFloatsByAtomics("atom.global.add.f64 \t%fd1, [%rd1], %fd2;"));
+  EXPECT_FALSE(AddsFloatsByAtomics("red.global.add.u32 [%rd1], %r1; add.f32 %f1, %f2, %f3;"));
+  EXPECT_FALSE(AddsFloatsByAtomics("atom.global.max.s32 %r1, [%rd1], %r2;"));
+}
+
+TEST_F(UserReferenceTest, AKernelThatAddsByAtomicsNeedNotRepeatItsBits) {
+  SetTask(8, 300, 1);
+  spec_.args[1].role = Role::kInOut;
+  spec_.args[1].fill.kind = Fill::Kind::kZeros;
+  for (const bool atomics : {true, false}) {
+    SetOracle(atomics ? "for (int i = t; i < cols; i += 128) atomicAdd(y, x[i]);" : kInOrder);
+    auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec_).value();
+    const TaskBuffers buffers = TaskBuffers::Allocate(gpu_, spec_, spec_.dims, 0).value();
+    const InputInstance instance{InputFamily::kNormal, 3, false};
+    ASSERT_TRUE(buffers.DrawInputs(*kernels_, instance));
+    EXPECT_EQ(oracle->Get(buffers, instance).value()->reproducible, !atomics);
+  }
+}
+
 TEST_F(UserReferenceTest, SixteenBitResultsThatAreBiasedAreWrong) {
   SetTask(64, 512, 512, DType::kBFloat16);
   SetOracle(std::string(kEach) + "__float2bfloat16(1.7f * (float)x[i]);");
@@ -138,13 +198,13 @@ TEST_F(UserReferenceTest, SixteenBitResultsThatAreBiasedAreWrong) {
 
 TEST_F(UserReferenceTest, WithoutAShadowTheKernelsOwnResultsServe) {
   SetTask(64, 512, 512);
-  // The square root by its bits: what is carried in float64 is another function.
-  const std::string tricks = std::string(kEach) +
-                             "__int_as_float((__float_as_int(fabsf(x[i])) >> 1) + 0x1fbd1df5);";
+  // Rounds to quarters by adding a large number: what is carried in float64 is another function.
+  const std::string tricks = std::string(kEach) + "(x[i] + 3145728.0f) - 3145728.0f;";
   SetOracle(tricks);
   const Verdict verdict = Judge(tricks);
   EXPECT_EQ(verdict.kind, VerdictKind::kCorrect) << verdict.reason;
-  ExpectWrong(std::string(kEach) + "sqrtf(fabsf(x[i]));");
+  EXPECT_THAT(verdict.checks.back().detail, HasSubstr("with its own spread"));
+  ExpectWrong(std::string(kEach) + "x[i];");
 }
 
 }  // namespace

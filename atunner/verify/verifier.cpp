@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "atunner/base/clock.h"
+#include "atunner/verify/code/mined_values.h"
 #include "atunner/verify/executed_share.h"
+#include "atunner/verify/given_kernel.h"
 #include "atunner/verify/outcome_verdict.h"
 #include "atunner/verify/stated_tolerance.h"
 #include "atunner/verify/verifier_session.h"
@@ -25,7 +27,26 @@ OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Outpu
     if (!IsFloat(output.dtype)) return {};
     stats.new_nonfinite = 0;
   }
+  // On inputs that are chosen for their values another formula may have a number in place of a NaN:
+  // ∞/∞, 0/0, or the logarithm of a product in place of a sum of logarithms.
+  if (!IsGeneral(Name(instance.family)) && instance.family != InputFamily::kNan) stats.lost_nan = 0;
+  // Where zeros give zeros, a correct kernel may give its rounding error, but a number.
+  if (instance.family == InputFamily::kZeros && !(output.self.squared_reference > 0))
+    stats.squared_difference = stats.worst = 0;
   return JudgeOutput(output.name, stats, output.budget, false);
+}
+
+/// True if the results are compared although a constant would be right.
+bool IsComparedAnyway(const InputInstance& instance) {
+  return instance.family == InputFamily::kZeros || instance.family == InputFamily::kInfinities;
+}
+
+/// True if extreme constants of the code overflow: how far depends on the order of operations.
+bool OverflowsByMinedValues(const InputInstance& instance, const Reference& reference) {
+  const bool extreme = !instance.mined.floats.empty() && ModerateOf(instance.mined).empty();
+  return extreme && std::ranges::any_of(reference.outputs, [](const Reference::Output& output) {
+           return output.self.finite < output.elements;
+         });
 }
 
 /// Registers that a block takes: the driver counts as if its warps filled the partitions of the
@@ -77,10 +98,16 @@ std::optional<std::string> ResourceObstacle(const DeviceProfile& profile,
 
 Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compiler,
                                                  KernelSpec spec, VerifyOptions options) {
+  ATUNNER_TRY(GivenKernel given, ReadGivenKernel(device, compiler, spec));
+  spec = WithBearableFills(std::move(spec), given.uses, device.checks_bounds());
   std::unique_ptr<Verifier> verifier(new Verifier(device, compiler, std::move(spec), options));
+  verifier->given_may_not_end_ = !given.uses.known || !given.uses.loops.empty();
+  verifier->given_constants_ = std::move(given.constants);
   ATUNNER_TRY(verifier->kernels_, JudgeKernels::Make(device, compiler));
   ATUNNER_TRY(verifier->oracle_,
               OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_));
+  verifier->alias_ = std::make_unique<InPlaceAlias>(
+      OracleContext{device, compiler, *verifier->kernels_, verifier->spec_});
   return verifier;
 }
 
@@ -98,15 +125,21 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
     std::optional<double> time_limit_seconds) {
   const double ends = time_limit_seconds ? SystemClock().Now() + *time_limit_seconds
                                          : std::numeric_limits<double>::infinity();
-  Session session{
-      .candidate = *candidate, .module = nullptr, .level = level, .verdict = {}, .skipped = {}};
+  Session session{.candidate = *candidate,
+                  .module = nullptr,
+                  .level = level,
+                  .second_module = nullptr,
+                  .verdict = {},
+                  .skipped = {}};
   if (!Prepare(session)) return session.verdict;
-  ATUNNER_RETURN_IF_ERROR(CheckTolerance(*candidate));
+  ATUNNER_RETURN_IF_ERROR(CheckTolerance(session));
   ATUNNER_TRY(bool passed, RunCases(session, level, ends));
   if (!passed) return session.verdict;
   const std::vector<Dims> sizes = SizesFor(*candidate);
   const bool last_size_proven = session.HasOracleCheck(sizes.back());
   ATUNNER_TRY(passed, RunSkippedCases(session));
+  if (!passed) return session.verdict;
+  ATUNNER_TRY(passed, CheckInPlace(session, sizes));
   if (!passed) return session.verdict;
   StateCoverage(session);
   if (!session.verdict.passed()) return session.verdict;
@@ -121,11 +154,11 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
 
 /// Once, for the largest size: a tolerance that the task states must tell results from trivial
 /// ones.
-Status Verifier::CheckTolerance(const CandidateKernel& candidate) {
+Status Verifier::CheckTolerance(Session& session) {
   if (!StatesTolerance(spec_) || std::exchange(tolerance_checked_, true)) return {};
-  const std::vector<Case> cases = PlanCases(spec_, SizesFor(candidate), options_.seed);
+  const std::vector<Case> cases = PlanCases(spec_, SizesFor(session.candidate), options_.seed);
   if (cases.back().dims == spec_.dims) {
-    ATUNNER_TRY(const bool in_part, IsOwnSizeInPart(candidate));
+    ATUNNER_TRY(const bool in_part, IsOwnSizeInPart(session.candidate));
     if (in_part) return {};  // a reference of every element would take too long
   }
   ToleranceTest test;
@@ -133,8 +166,8 @@ Status Verifier::CheckTolerance(const CandidateKernel& candidate) {
     if (test.passed()) break;
     if (one.dims != cases.back().dims) continue;
     ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
-    ATUNNER_TRY(const Reference* reference, ReferenceOf(*buffers, one));
-    test.Add(*reference);
+    ATUNNER_TRY(const Reference* reference, ReferenceOf(session, *buffers, one));
+    if (reference != nullptr) test.Add(*reference);
   }
   return test.Check(spec_);
 }
@@ -146,6 +179,9 @@ bool Verifier::Prepare(Session& session) const {
     session.verdict.reason = std::move(reason);
     return false;
   };
+  const LaunchPlan& plan = session.candidate.plan;
+  if (const auto resolved = Resolve(plan, spec_.dims, spec_.attributes); !resolved)
+    return refuse(VerdictKind::kLaunchFailure, resolved.error().ToString());
   if (auto obstacle = ResourceObstacle(device_.profile(), session.candidate, spec_))
     return refuse(VerdictKind::kResourceLimit, *obstacle);
   auto module = device_.Load(session.candidate.module);
@@ -158,6 +194,26 @@ bool Verifier::Prepare(Session& session) const {
   if (auto obstacle = TooLargeToExecute(session.candidate))
     return refuse(VerdictKind::kUnchecked, *obstacle);
   return true;
+}
+
+/// The cases of the task and, before those of larger sizes, those whose inputs the codes name.
+std::vector<Case> Verifier::PlannedCases(const CandidateKernel& candidate) const {
+  const std::vector<Dims> sizes = SizesFor(candidate);
+  std::vector<Case> cases = PlanCases(spec_, sizes, options_.seed);
+  const auto constants = [&](MinedValues values, const LaunchPlan& plan) {
+    MineScalars(plan, spec_, sizes.front(), values);
+    return values;
+  };
+  const bool users = spec_.oracle.kind == Oracle::Kind::kKernel && spec_.oracle.kernel;
+  const MinedValues given = users ? constants(given_constants_, spec_.oracle.kernel->plan)
+                                  : given_constants_;
+  const MinedValues own = constants(MineValues(candidate.module.ptx), candidate.plan);
+  const auto mined = PlanMinedCases(spec_, sizes.front(), options_.seed, given, own);
+  // Those at the smallest size come first, because they cost least.
+  const auto at = std::ranges::find_if(cases,
+                                       [&](const Case& one) { return one.dims != sizes[0]; });
+  cases.insert(at, mined.begin(), mined.end());
+  return cases;
 }
 
 /// Runs the planned cases. `ends`: SystemClock time after which a size that has an oracle check
@@ -173,7 +229,7 @@ Result<bool> Verifier::RunCases(Session& session, VerifyLevel level, double ends
         !(session.in_part && one.dims == spec_.dims)) {
       // Computed now, so that later candidates need not wait for the reference.
       ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
-      ATUNNER_RETURN_IF_ERROR(ReferenceOf(*buffers, one));
+      ATUNNER_RETURN_IF_ERROR(ReferenceOf(session, *buffers, one));
       continue;
     }
     ATUNNER_TRY(const bool passed, RunCase(session, one));
@@ -187,7 +243,7 @@ Result<bool> Verifier::RunCases(Session& session, VerifyLevel level, double ends
 /// wrong.
 Result<bool> Verifier::RunSkippedCases(Session& session) {
   session.run_skipped = true;
-  const auto checked = [&](const Case& one) { return session.HasOracleCheck(one.dims); };
+  const auto checked = [&](const Case& one) { return session.HasGeneralCheck(one.dims); };
   std::erase_if(session.skipped, checked);
   for (const Case& one : std::exchange(session.skipped, {})) {
     ATUNNER_TRY(const bool passed, RunCase(session, one));
@@ -198,46 +254,62 @@ Result<bool> Verifier::RunSkippedCases(Session& session) {
 
 Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   if (session.in_part && one.dims == spec_.dims) return RunAtOwnSize(session, one);
-  ATUNNER_TRY(const bool valid, IsValidSize(one));
+  ATUNNER_TRY(const bool valid, IsValidSize(session, one));
   if (!valid) return true;
   ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
-  ATUNNER_TRY(const Reference* reference, ReferenceOf(*buffers, one));
+  ATUNNER_TRY(const Reference* reference, ReferenceOf(session, *buffers, one));
+  if (reference == nullptr) return true;
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
-  if (reference->overflows()) return true;
-  if (!reference->discriminates() && !reference->reevaluated && !session.run_skipped) {
+  if (reference->overflows() || OverflowsByMinedValues(one.instance, *reference)) return true;
+  if (!reference->discriminates() && !reference->reevaluated && !session.run_skipped &&
+      !IsComparedAnyway(one.instance)) {
     session.skipped.push_back(one);
     return true;
   }
-  auto plan = BindPlan(device_, session.candidate.plan, spec_, *buffers);
+  auto plan = BindPlan(device_, session.candidate.plan, spec_, *buffers, Workspaces::kFresh);
   if (!plan)
     return session.Record("launch", one, VerdictKind::kLaunchFailure, plan.error().ToString());
-  return Examine(session, one, *buffers, *reference, *plan);
+  // A repeated case runs in the usual order at first.
+  const Run run{*session.module, *buffers, *plan, Poison::Fresh(),
+                one.repeat ? 0 : SecretBits() | 1};
+  return Examine(session, one, run, *reference);
 }
 
-Result<bool> Verifier::Examine(Session& session, const Case& one, const TaskBuffers& buffers,
-                               const Reference& reference, const BoundPlan& plan) {
+Result<bool> Verifier::Examine(Session& session, const Case& one, const Run& run,
+                               const Reference& reference) {
+  ATUNNER_TRY(const bool passed, ExamineOnce(session, one, run, reference));
+  return passed && one.repeat ? CheckRepeat(session, one, run, reference) : Result<bool>(passed);
+}
+
+Result<bool> Verifier::ExamineOnce(Session& session, const Case& one, const Run& run,
+                                   const Reference& reference) {
   // Equal instances have equal inputs, so that their fingerprints are computed once.
   std::vector<uint64_t>& before = input_prints_[{one.dims, one.instance}];
   if (before.empty()) {
-    ATUNNER_TRY(before, FingerprintWhere(buffers, false));
+    ATUNNER_TRY(before, FingerprintInputs(run.buffers));
   }
-  ATUNNER_RETURN_IF_ERROR(buffers.ArmGuards());
-  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-  if (const Status copied = CopySymbols(device_, *session.module, plan); !copied)
-    return session.Record("launch", one, VerdictKind::kLaunchFailure, copied.error().ToString());
-  ATUNNER_TRY(bool passed, CheckLaunchAndState(session, one, buffers, plan));
+  ATUNNER_TRY(bool passed, PrepareLaunch(session, one, run));
   if (!passed) return false;
-  ATUNNER_TRY(passed, CheckInputs(session, one, buffers, before));
+  ATUNNER_TRY(passed, CheckLaunchAndState(session, one, run));
   if (!passed) return false;
-  ATUNNER_TRY(passed, CheckOutputs(session, one, buffers, reference));
-  return passed && one.repeat ? CheckRepeat(session, one, buffers, plan) : Result<bool>(passed);
+  ATUNNER_TRY(passed, CheckInputs(session, one, run.buffers, before));
+  if (!passed) return false;
+  return CheckOutputs(session, one, run, reference);
 }
 
-Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one,
-                                           const TaskBuffers& buffers, const BoundPlan& plan) {
-  ATUNNER_TRY(const auto state_before, device_.StateFingerprint(*session.module));
-  ATUNNER_TRY(const bool passed, CheckLaunch(session, one, buffers, plan));
-  ATUNNER_TRY(const auto state_after, device_.StateFingerprint(*session.module));
+Result<bool> Verifier::PrepareLaunch(Session& session, const Case& one, const Run& run) {
+  ATUNNER_RETURN_IF_ERROR(run.buffers.ArmGuards());
+  ATUNNER_RETURN_IF_ERROR(run.buffers.PoisonOutputs(*kernels_, run.poison));
+  ATUNNER_RETURN_IF_ERROR(PoisonWorkspaces(device_, *kernels_, run.plan, run.poison));
+  const Status copied = CopySymbols(device_, run.module, run.plan);
+  return copied ||
+         session.Record("launch", one, VerdictKind::kLaunchFailure, copied.error().ToString());
+}
+
+Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one, const Run& run) {
+  ATUNNER_TRY(const auto state_before, device_.StateFingerprint(run.module));
+  ATUNNER_TRY(const bool passed, CheckLaunch(session, one, run));
+  ATUNNER_TRY(const auto state_after, device_.StateFingerprint(run.module));
   if (!passed || state_before == state_after) return passed;
   return session.Record("state", one, VerdictKind::kStaleResult,
                         "leaves its module's global variables changed: a later launch could replay "
@@ -246,24 +318,43 @@ Result<bool> Verifier::CheckLaunchAndState(Session& session, const Case& one,
 
 /// The reference of a case. If it is not known yet, inputs are drawn to compute it; callers draw
 /// them again, since a reference kernel may write its in-out tensors.
-Result<const Reference*> Verifier::ReferenceOf(const TaskBuffers& buffers, const Case& one) {
+Result<const Reference*> Verifier::ReferenceOf(Session& session, const TaskBuffers& buffers,
+                                               const Case& one) {
   if (const Reference* known = oracle_->Find(buffers.dims(), one.instance)) return known;
+  const auto unusable = unusable_.find({one.dims, one.instance});
+  if (unusable != unusable_.end()) {
+    session.RecordSkipped(one, unusable->second);
+    return nullptr;
+  }
   ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
+  if (one.optional) {
+    constexpr double kMostSeconds = 600;
+    constexpr double kSecondsOfCounts = 2;  // counts of just any size may take hours
+    const Status borne = oracle_->Try(buffers,
+                                      given_may_not_end_ ? kSecondsOfCounts : kMostSeconds);
+    if (!borne && borne.error().code != ErrorCode::kInvalidInput)
+      return std::unexpected(borne.error());
+    if (!borne) {
+      session.RecordSkipped(one, unusable_[{one.dims, one.instance}] = borne.error().ToString());
+      return nullptr;
+    }
+    ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
+  }
   return oracle_->Get(buffers, one.instance);
 }
 
-Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
-                                   const BoundPlan& plan) {
+Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Run& run) {
   LaunchOptions options;
   LimitWork(device_, options_.launch_timeout_seconds, options);
+  options.block_order = run.block_order;
   // A task that allows nondeterministic results allows the races behind them.
   options.check_global = !spec_.tolerance.allow_nondeterminism;
-  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, *session.module, plan, options));
+  ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, run.module, run.plan, options));
   if (!outcome.completed()) {
     const auto [kind, text] = VerdictOf(outcome);
     return session.Record("run", one, kind, text);
   }
-  ATUNNER_TRY(const auto broken, buffers.BrokenGuard(*kernels_));
+  ATUNNER_TRY(const auto broken, run.buffers.BrokenGuard(*kernels_));
   if (broken)
     return session.Record("guard zones", one, VerdictKind::kOutOfBounds,
                           "wrote outside " + *broken);
@@ -272,7 +363,7 @@ Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Task
 
 Result<bool> Verifier::CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                                    const std::vector<uint64_t>& before) {
-  ATUNNER_TRY(const std::vector<uint64_t> after, FingerprintWhere(buffers, false));
+  ATUNNER_TRY(const std::vector<uint64_t> after, FingerprintInputs(buffers));
   size_t at = 0;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput) continue;
@@ -285,42 +376,37 @@ Result<bool> Verifier::CheckInputs(Session& session, const Case& one, const Task
   return true;
 }
 
-Result<CompareStats> Verifier::CompareOutput(const TaskBuffers& buffers,
-                                             const Reference::Output& output) {
-  const TaskBuffers::Tensor* tensor = buffers.Find(output.name);
-  CompareRequest request{tensor->address, output.dtype, output.masked->address(), output.elements,
-                         output.key,      output.scale, output.budget.element};
-  request.decisions = output.decision_slots;
-  // Not for integers, of which the poison is a legitimate value, and not for in-out tensors, which
-  // are not poisoned.
-  request.poison_counts = tensor->spec->role == Role::kOutput && IsFloat(output.dtype);
-  return kernels_->Compare(request);
+Result<CompareStats> Verifier::CompareOutput(const Run& run, const Reference::Output& output) {
+  const TaskBuffers::Tensor& tensor = *run.buffers.Find(output.name);
+  return CompareWithReference(*kernels_, output, tensor.address, output.budget.element,
+                              TaskBuffers::PoisonOf(tensor, run.poison));
 }
 
-Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers,
+Result<bool> Verifier::CheckOutputs(Session& session, const Case& one, const Run& run,
                                     const Reference& reference) {
   const size_t checks_before = session.verdict.checks.size();
   for (const Reference::Output& output : reference.outputs) {
-    ATUNNER_TRY(const bool passed, CheckOutput(session, one, buffers, output));
+    ATUNNER_TRY(const bool passed, CheckOutput(session, one, run, output));
     if (!passed) return false;
   }
   // A re-evaluation may have widened the budget so far that passing shows nothing: the case then
   // counts as skipped.
-  if (reference.mostly_undetermined() || (!reference.discriminates() && !session.run_skipped)) {
+  if (reference.mostly_undetermined() ||
+      (!reference.discriminates() && !session.run_skipped && !OnlyRefutes(one.instance.family))) {
     session.verdict.checks.resize(checks_before);
     session.skipped.push_back(one);
   }
   return true;
 }
 
-Result<bool> Verifier::CheckOutput(Session& session, const Case& one, const TaskBuffers& buffers,
+Result<bool> Verifier::CheckOutput(Session& session, const Case& one, const Run& run,
                                    const Reference::Output& output) {
-  ATUNNER_TRY(CompareStats stats, CompareOutput(buffers, output));
+  ATUNNER_TRY(CompareStats stats, CompareOutput(run, output));
   OutputJudgement judgement = JudgeUnder(one.instance, output, stats);
   while (judgement.beyond_budget) {
-    ATUNNER_TRY(const bool changed, oracle_->ReevaluateBudget(buffers, one.instance));
+    ATUNNER_TRY(const bool changed, oracle_->ReevaluateBudget(run.buffers, one.instance));
     if (!changed) break;
-    ATUNNER_TRY(stats, CompareOutput(buffers, output));
+    ATUNNER_TRY(stats, CompareOutput(run, output));
     judgement = JudgeUnder(one.instance, output, stats);
   }
   // Right at first and wrong after one element changed: an earlier result was replayed.
@@ -336,30 +422,10 @@ Result<bool> Verifier::CheckOutput(Session& session, const Case& one, const Task
   return passed;
 }
 
-Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers,
-                                   const BoundPlan& plan) {
-  if (spec_.tolerance.allow_nondeterminism) return true;
-  ATUNNER_TRY(const std::vector<uint64_t> first, FingerprintWhere(buffers, true));
-  const int repeats = device_.evidence() == Evidence::kPredicted ? 1 : 3;
-  for (int i = 0; i < repeats; ++i) {
-    ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(*kernels_, one.instance));
-    ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs());
-    ATUNNER_TRY(const bool ran, CheckLaunch(session, one, buffers, plan));
-    if (!ran) return false;
-    ATUNNER_TRY(const std::vector<uint64_t> again, FingerprintWhere(buffers, true));
-    if (again != first) {
-      return session.Record("repeat", one, VerdictKind::kNondeterministic,
-                            "the same inputs gave other bits the second time");
-    }
-  }
-  return session.Record("repeat", one, VerdictKind::kCorrect,
-                        fmt::format("bit-equal in {} runs", repeats + 1));
-}
-
-Result<std::vector<uint64_t>> Verifier::FingerprintWhere(const TaskBuffers& buffers, bool outputs) {
+Result<std::vector<uint64_t>> Verifier::FingerprintInputs(const TaskBuffers& buffers) {
   std::vector<MemoryRange> wanted;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (outputs ? tensor.is_output() : tensor.spec->role == Role::kInput)
+    if (tensor.spec->role == Role::kInput)
       wanted.push_back({tensor.address, static_cast<uint64_t>(tensor.shape.bytes)});
   }
   return kernels_->Fingerprints(wanted);

@@ -4,11 +4,12 @@
 // A candidate is checked at every problem size that its binary serves and, on a real GPU, at the
 // task's own. At each size it runs on several families of inputs. One case is
 //
-//     draw inputs ─► fingerprint them ─► arm guard zones, poison outputs ─► launch
+//     draw inputs ─► fingerprint them ─► arm guard zones, poison outputs and workspaces ─► launch
 //       ─► guard zones intact? ─► inputs unchanged? ─► outputs within the error budget?
 //       ─► (first case of a size) the same inputs again: equal bits?
 //
-// and the first check that fails is the verdict. docs/verification.md has the details.
+// Repeated runs (repeated_runs.cpp) have nothing in common with the first but the inputs.
+// The first check that fails is the verdict. docs/verification.md has the details.
 #pragma once
 
 #include <memory>
@@ -22,6 +23,7 @@
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/trial/verdict.h"
 #include "atunner/verify/case_plan.h"
+#include "atunner/verify/in_place_alias.h"
 #include "atunner/verify/oracle.h"
 #include "atunner/verify/own_size.h"
 
@@ -93,6 +95,11 @@ class Verifier {
       std::optional<double> time_limit_seconds = {});
 
   const KernelSpec& spec() const { return spec_; }
+  /// Whether equal inputs must give equal bits. Not if the task allows nondeterminism, or if a
+  /// user's kernel as given does not repeat its results: each run must be within the budget then.
+  bool RequiresEqualBits() const {
+    return !spec_.tolerance.allow_nondeterminism && oracle_->Repeats();
+  }
   JudgeKernels& kernels() { return *kernels_; }
   /// Memory of the task at the size `dims`, allocated on first use. Slots 0 and 1 differ in every
   /// pointer.
@@ -102,6 +109,7 @@ class Verifier {
 
  private:
   struct Session;  // the state of checking one candidate
+  struct Run;      // what one launch works with
 
   Verifier(Device& device, Compiler& compiler, KernelSpec spec, VerifyOptions options)
       : device_(device), compiler_(compiler), spec_(std::move(spec)), options_(options) {}
@@ -109,14 +117,15 @@ class Verifier {
   /// families would take hours. nullopt if it can.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   bool Prepare(Session& session) const;
-  Status CheckTolerance(const CandidateKernel& candidate);
+  Status CheckTolerance(Session& session);
+  std::vector<Case> PlannedCases(const CandidateKernel& candidate) const;
   Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
   Result<bool> RunSkippedCases(Session& session);
   Result<bool> RunCase(Session& session, const Case& one);
   /// False for a check size at which the kernel as given itself fails: a size that was derived from
   /// the task's own may be none that the kernel is made for. Only on the virtual GPU, which
   /// survives that.
-  Result<bool> IsValidSize(const Case& one);
+  Result<bool> IsValidSize(Session& session, const Case& one);
   /// All cases; decides whether the task's own size is checked in part. `ends`: see RunCases.
   Result<std::vector<Case>> CasesFor(Session& session, double ends);
   /// True if a user's kernel is too slow on the virtual GPU to be compared at its own size on all
@@ -127,27 +136,37 @@ class Verifier {
   Result<bool> RunAtOwnSize(Session& session, const Case& one);
   /// Makes the verdict kSampled or kUnchecked unless all blocks ran at the task's own size.
   void StateCoverage(Session& session) const;
-  /// One launch and all checks of it. `buffers` hold the drawn inputs.
-  Result<bool> Examine(Session& session, const Case& one, const TaskBuffers& buffers,
-                       const Reference& reference, const BoundPlan& plan);
-  Result<const Reference*> ReferenceOf(const TaskBuffers& buffers, const Case& one);
-  Result<bool> CheckLaunch(Session& session, const Case& one, const TaskBuffers& buffers,
-                           const BoundPlan& plan);
+  /// One launch and all checks of it; then the repeated runs, if the case has some.
+  Result<bool> Examine(Session& session, const Case& one, const Run& run,
+                       const Reference& reference);
+  /// The same without repeated runs.
+  Result<bool> ExamineOnce(Session& session, const Case& one, const Run& run,
+                           const Reference& reference);
+  /// nullptr if the case is optional and the kernel as given does not run on it, which is recorded.
+  Result<const Reference*> ReferenceOf(Session& session, const TaskBuffers& buffers,
+                                       const Case& one);
+  /// Arms the guard zones, poisons memory, and copies symbols.
+  Result<bool> PrepareLaunch(Session& session, const Case& one, const Run& run);
+  Result<bool> CheckLaunch(Session& session, const Case& one, const Run& run);
   /// CheckLaunch, and the module's global variables must be unchanged after it.
-  Result<bool> CheckLaunchAndState(Session& session, const Case& one, const TaskBuffers& buffers,
-                                   const BoundPlan& plan);
+  Result<bool> CheckLaunchAndState(Session& session, const Case& one, const Run& run);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
-  Result<CompareStats> CompareOutput(const TaskBuffers& buffers, const Reference::Output& output);
-  Result<bool> CheckOutputs(Session& session, const Case& one, const TaskBuffers& buffers,
+  Result<CompareStats> CompareOutput(const Run& run, const Reference::Output& output);
+  Result<bool> CheckOutputs(Session& session, const Case& one, const Run& run,
                             const Reference& reference);
-  Result<bool> CheckOutput(Session& session, const Case& one, const TaskBuffers& buffers,
+  Result<bool> CheckOutput(Session& session, const Case& one, const Run& run,
                            const Reference::Output& output);
-  /// The same inputs again must give equal bits.
-  Result<bool> CheckRepeat(Session& session, const Case& one, const TaskBuffers& buffers,
-                           const BoundPlan& plan);
-  /// Fingerprints of the outputs (with in-out tensors), or of the pure inputs.
-  Result<std::vector<uint64_t>> FingerprintWhere(const TaskBuffers& buffers, bool outputs);
+  /// The same inputs again, in all else different circumstances, must give equal bits.
+  Result<bool> CheckRepeat(Session& session, const Case& one, const Run& first,
+                           const Reference& reference);
+  /// A repeated run, whose results must be those of the first or, where the task allows others,
+  /// within the error budget.
+  Result<bool> CheckAgain(Session& session, const Case& one, const Run& first, const Run& again,
+                          const Reference& reference);
+  /// An in-out tensor and an input that are one buffer, where the kernel as given allows that.
+  Result<bool> CheckInPlace(Session& session, const std::vector<Dims>& sizes);
+  Result<std::vector<uint64_t>> FingerprintInputs(const TaskBuffers& buffers);
 
   Device& device_;
   Compiler& compiler_;
@@ -155,10 +174,16 @@ class Verifier {
   VerifyOptions options_;
   std::unique_ptr<JudgeKernels> kernels_;
   std::unique_ptr<OracleStore> oracle_;
+  std::unique_ptr<InPlaceAlias> alias_;
   std::map<std::pair<Dims, uint32_t>, std::unique_ptr<TaskBuffers>> buffers_;
   bool tolerance_checked_ = false;
   std::map<Dims, bool> valid_sizes_;  ///< see IsValidSize
+  bool own_size_passed_ = false;      ///< some kernel was right at the task's own size
   std::unique_ptr<OwnSizeCheck> own_size_;
+  MinedValues given_constants_;     ///< of the kernel as given
+  bool given_may_not_end_ = false;  ///< its integers may be counts of its loops
+  /// Why the kernel as given does not run on optional inputs
+  std::map<std::pair<Dims, InputInstance>, std::string> unusable_;
   std::map<std::pair<Dims, InputInstance>, std::vector<uint64_t>> input_prints_;
 };
 

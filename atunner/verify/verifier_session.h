@@ -14,23 +14,41 @@
 
 namespace atunner {
 
+/// What one launch of the candidate works with. Of all this only the inputs may show in its
+/// results.
+struct Verifier::Run {
+  LoadedModule& module;
+  const TaskBuffers& buffers;  ///< hold the drawn inputs
+  const BoundPlan& plan;       ///< for `buffers`
+  Poison poison;               ///< of outputs and workspaces
+  uint64_t block_order = 0;    ///< LaunchOptions::block_order
+};
+
 /// State of checking one candidate.
 struct Verifier::Session {
   const CandidateKernel& candidate;
   std::unique_ptr<LoadedModule> module;
   VerifyLevel level = VerifyLevel::kComplete;
+  /// Another instance of the module, for repeated runs; loaded when the first needs it
+  std::unique_ptr<LoadedModule> second_module;
   Verdict verdict;
   bool in_part = false;                     ///< the task's own size is checked by OwnSizeCheck
   std::optional<OwnSizeFindings> own_size;  ///< of the case of which most was compared
   std::vector<Case> skipped;  ///< cases that prove nothing: a constant or a copy would pass
   bool run_skipped = false;   ///< run such cases too
 
-  /// True if the outputs at that size were compared with a reference. Inputs with a NaN do not
-  /// count: they show that it is not lost, and no more.
+  /// True if the outputs at that size were compared with a reference on inputs that prove
+  /// something.
   bool HasOracleCheck(const Dims& dims) const {
     return std::ranges::any_of(verdict.checks, [&](const CheckRecord& record) {
-      return record.check == "oracle" && record.dims == dims &&
-             record.family != Name(InputFamily::kNan);
+      return record.check == "oracle" && record.dims == dims && !OnlyRefutes(record.family);
+    });
+  }
+
+  /// The same for inputs that are not chosen for certain values, so that errors anywhere show.
+  bool HasGeneralCheck(const Dims& dims) const {
+    return std::ranges::any_of(verdict.checks, [&](const CheckRecord& record) {
+      return record.check == "oracle" && record.dims == dims && IsGeneral(record.family);
     });
   }
 
@@ -47,6 +65,15 @@ struct Verifier::Session {
     if (std::ranges::none_of(sizes, [&](const Dims& dims) { return HasOracleCheck(dims); }))
       return "even the baseline kernel overflows its type on all inputs: nothing can be compared";
     return std::nullopt;
+  }
+
+  /// Records that nothing was compared on the inputs of a case, and why.
+  void RecordSkipped(const Case& one, std::string why) {
+    verdict.checks.push_back({.check = "not compared",
+                              .family = std::string(Name(one.instance.family)),
+                              .dims = one.dims,
+                              .passed = true,
+                              .detail = std::move(why)});
   }
 
   /// Records a check; false when it failed, with the verdict set.

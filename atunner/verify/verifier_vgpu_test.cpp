@@ -150,15 +150,230 @@ TEST_F(VerifierTest, ThePlainKernelMeetsOneDrawingOfEverySize) {
   EXPECT_EQ(Judge(gpu_, spec, wrong, VerifyLevel::kComplete, 0.0).kind, VerdictKind::kWrongResult);
 }
 
-// Block 1 reads data that block 0 may not have written yet: right only by chance.
+// Block 1 computes the first result once more, in another way: which of the two remains is a matter
+// of chance, and both are right.
 TEST_F(VerifierTest, BlocksThatRaceAreRefusedAlthoughTheResultIsRight) {
   KernelSpec spec = Softmax(4, 33);
-  const auto racing = Compile(RowKernel("  if (blockIdx.x == 1 && y[0] > 2.0f) y[cols] = 0;\n"),
-                              RowPlan());
+  const auto racing = Compile(
+      RowKernel("  if (blockIdx.x != 1) return;\n  m = x[0];\n  s = 0;\n"
+                "  for (int i = 0; i < cols; ++i) m = (x[i] > m || x[i] != x[i]) ? x[i] : m;\n"
+                "  for (int i = 0; i < cols; ++i) s += expf(x[i] - m);\n"
+                "  y[0] = 1.0000001f * (expf(x[0] - m) / s);\n"),
+      RowPlan());
   const Verdict verdict = Judge(gpu_, spec, racing);
   EXPECT_EQ(verdict.kind, VerdictKind::kRace) << verdict.reason;
   spec.tolerance.allow_nondeterminism = true;
   EXPECT_EQ(Judge(gpu_, spec, racing).kind, VerdictKind::kCorrect);
+}
+
+/// A correct row softmax with a workspace `w` of two floats per row, followed by `more`.
+std::string RowKernelWithWorkspace(const std::string& more) {
+  std::string text = RowKernel(more);
+  text.replace(text.find("long long cols)"), 15, "long long cols, float* w)");
+  return text;
+}
+LaunchPlan RowPlanWithWorkspace() {
+  LaunchPlan plan = RowPlan();
+  plan.workspaces = {{"w", Expr::MustParse("8 * rows")}};
+  plan.steps[0].args.push_back(ArgBinding::Workspace("w"));
+  return plan;
+}
+
+// What outputs and workspaces held before the launch is no input. The virtual GPU sees every read
+// of it; a real one sees that other poison, or another order, gives another result.
+class IndependenceTest : public VerifierTest {
+ protected:
+  Verdict OnVirtualGpu(const std::string& more) {
+    return Judge(gpu_, Softmax(64, 33),
+                 Compile(RowKernelWithWorkspace(more), RowPlanWithWorkspace()));
+  }
+  /// As on a real GPU, where nothing notices a read of unwritten memory.
+  Verdict Unnoticed(const std::string& more) {
+    blind_.hides_unwritten = true;
+    return Judge(blind_, Softmax(64, 33),
+                 Compile(RowKernelWithWorkspace(more), RowPlanWithWorkspace()));
+  }
+  UncheckedGpu blind_{gpu_};
+};
+
+TEST_F(IndependenceTest, WhatTheOutputHeldShows) {
+  const std::string old = "extern \"C\" __global__ void k(";
+  for (const char* use : {"fmaxf(old, v)", "fminf(old, v)", "v + 1e-3f * old",
+                          "old == old && fabsf(old) < 1e30f ? v + old * 1e-3f : v",
+                          "__int_as_float(__float_as_int(v) | __float_as_int(old))",
+                          "__float_as_uint(old) == 0xfefefefeu ? v : 0.0f",
+                          "old == 0.0f ? 0.0f : fabsf(old) > 1e3f ? v : 0.0f"}) {
+    std::string text = RowKernelWithWorkspace("");
+    const std::string store = "y[at + i] = expf(x[at + i] - m) / s;";
+    text.replace(text.find(store), store.size(),
+                 std::string("{ const float v = expf(x[at + i] - m) / s, old = y[at + i]; "
+                             "y[at + i] = ") +
+                     use + "; }");
+    const CandidateKernel kernel = Compile(text, RowPlanWithWorkspace());
+    const Verdict seen = Judge(gpu_, Softmax(64, 33), kernel);
+    EXPECT_EQ(seen.kind, VerdictKind::kRace) << use << ": " << seen.reason;
+    blind_.hides_unwritten = true;
+    EXPECT_NE(Judge(blind_, Softmax(64, 33), kernel).kind, VerdictKind::kCorrect) << use;
+  }
+}
+
+TEST_F(IndependenceTest, WhatAWorkspaceHeldShows) {
+  const char* use = "  y[at] = fmaxf(w[blockIdx.x], y[at]);\n";
+  EXPECT_EQ(OnVirtualGpu(use).kind, VerdictKind::kRace);
+  EXPECT_NE(Unnoticed(use).kind, VerdictKind::kCorrect);
+  const char* written = "  w[blockIdx.x] = y[at];\n  y[at] = w[blockIdx.x];\n";
+  const Verdict honest = OnVirtualGpu(written);
+  EXPECT_EQ(honest.kind, VerdictKind::kCorrect) << honest.reason;
+  EXPECT_EQ(Unnoticed(written).kind, VerdictKind::kCorrect);
+}
+
+TEST_F(IndependenceTest, AddressesDoNotShow) {
+  for (const char* odd : {"0", "1"}) {
+    const std::string use = "  if (((unsigned long long)y >> 9) % 2 == " + std::string(odd) +
+                            ") y[at] = 0;\n";
+    EXPECT_NE(OnVirtualGpu(use).kind, VerdictKind::kCorrect) << odd;
+  }
+}
+
+// Blocks take numbers in the order in which they start.
+TEST_F(IndependenceTest, TheOrderOfBlocksDoesNotShow) {
+  const auto with_tickets = [&](const std::string& more) {
+    std::string text = "__device__ unsigned ticket;\n" +
+                       RowKernel("  const unsigned mine = atomicInc(&ticket, gridDim.x - 1);\n" +
+                                 more);
+    return Judge(gpu_, Softmax(64, 33), Compile(text, RowPlan()));
+  };
+  const Verdict depends = with_tickets("  if (mine != blockIdx.x) y[at] = 0;\n");
+  EXPECT_NE(depends.kind, VerdictKind::kCorrect);
+  const Verdict honest = with_tickets("  if (mine > rows) y[at] = 0;\n");
+  EXPECT_EQ(honest.kind, VerdictKind::kCorrect) << honest.reason;
+}
+
+TEST_F(IndependenceTest, WhatAnotherBlockWroteBeforeDoesNotShow) {
+  KernelSpec spec = Softmax(64, 33);
+  spec.tolerance.allow_nondeterminism = true;  // races are allowed then, but no wrong results
+  const auto text = RowKernel(
+      "  if (blockIdx.x > 31 && ((volatile float*)y)[at - 31 * cols] > "
+      "1.0f) y[at] = 0;\n");
+  EXPECT_NE(Judge(gpu_, spec, Compile(text, RowPlan())).kind, VerdictKind::kCorrect);
+}
+
+// A kernel of a chain of blocks: each waits for the one before it.
+TEST_F(IndependenceTest, BlocksMayWaitForEachOther) {
+  const std::string text =
+      "__device__ unsigned turn;\n" +
+      RowKernel(
+          "  while (atomicAdd(&turn, 0) != blockIdx.x) {}\n  __threadfence();\n"
+          "  atomicExch(&turn, blockIdx.x + 1 == gridDim.x ? 0 : blockIdx.x + 1);\n");
+  const Verdict verdict = Judge(gpu_, Softmax(300, 33), Compile(text, RowPlan()));
+  EXPECT_EQ(verdict.kind, VerdictKind::kCorrect) << verdict.reason;
+}
+
+/// A user's task: y of `size` elements of `y` from x of 40 int32; `body` computes y[i].
+KernelSpec UserTask(DType y, const std::string& text, const LaunchPlan& plan) {
+  KernelSpec spec;
+  spec.name = "user";
+  spec.dims = {{"n", 40}};
+  const auto tensor = [](const char* name, Role role, DType dtype) {
+    return ArgSpec{.name = name,
+                   .role = role,
+                   .dtype = dtype,
+                   .shape = {Expr::MustParse("n")},
+                   .value = {},
+                   .fill = {}};
+  };
+  spec.args = {tensor("x", Role::kInput, DType::kInt32), tensor("y", Role::kOutput, y)};
+  spec.oracle.kind = Oracle::Kind::kKernel;
+  spec.oracle.kernel.emplace();
+  spec.oracle.kernel->source.text = text;
+  spec.oracle.kernel->plan = plan;
+  return spec;
+}
+LaunchPlan UserPlan() {
+  LaunchStep step{.entry = "k", .block = {64, 1, 1}};
+  step.args = {ArgBinding::Tensor("x"), ArgBinding::Tensor("y"),
+               ArgBinding::Scalar(DType::kInt32, Expr::MustParse("n"))};
+  return {.steps = {step}};
+}
+std::string UserKernel(const char* type, const char* body) {
+  return fmt::format(
+      "extern \"C\" __global__ void k(const int* x, {0}* y, int n) {{ int i = threadIdx.x; "
+      "if (i < n) {{ {1} }} }}",
+      type, body);
+}
+
+TEST_F(VerifierTest, WideIntegersOfAUsersKernelAreComparedExactly) {
+  constexpr const char* kHash = "0x9e3779b97f4a7c15ull * (x[i] + 1000) | 1ull << 63";
+  const auto text = [](const std::string& value) {
+    return UserKernel("unsigned long long", ("y[i] = " + value + ";").c_str());
+  };
+  const KernelSpec spec = UserTask(DType::kUInt64, text(kHash), UserPlan());
+  const auto judge = [&](const std::string& value) {
+    return Judge(gpu_, spec, Compile(text(value), UserPlan()));
+  };
+  const Verdict honest = judge(fmt::format("1ull << 63 | ({})", kHash));
+  EXPECT_EQ(honest.kind, VerdictKind::kCorrect) << honest.reason;
+  EXPECT_NE(judge(fmt::format("({}) ^ (i == 7)", kHash)).kind, VerdictKind::kCorrect);
+  EXPECT_NE(judge(fmt::format("({}) & ~0x7ffull", kHash)).kind, VerdictKind::kCorrect);
+}
+
+TEST_F(VerifierTest, InfinityOfAUsersKernelIsMetByItselfOnly) {
+  const auto text = [](const char* other) {
+    return UserKernel("float", fmt::format("y[i] = x[i] > 0 ? x[i] : {};", other).c_str());
+  };
+  const char* kInfinity = "__int_as_float(0x7f800000)";
+  const KernelSpec spec = UserTask(DType::kFloat32, text(kInfinity), UserPlan());
+  EXPECT_EQ(Judge(gpu_, spec, Compile(text(kInfinity), UserPlan())).kind, VerdictKind::kCorrect);
+  for (const char* other : {"1.0f", "3e38f", "-__int_as_float(0x7f800000)", "0.0f / 0.0f * x[i]"})
+    EXPECT_NE(Judge(gpu_, spec, Compile(text(other), UserPlan())).kind, VerdictKind::kCorrect)
+        << other;
+}
+
+// A program may pass one buffer as both tensors if the kernel as given works in place.
+TEST_F(VerifierTest, WhereTheKernelAsGivenWorksInPlaceEveryCandidateMust) {
+  const auto text = [](const char* qualifier, const char* body) {
+    return fmt::format(
+        "extern \"C\" __global__ void k(const float* {0} x, float* {0} y, int n) {{ int i = "
+        "threadIdx.x; if (i < n) {{ {1} }} }}",
+        qualifier, body);
+  };
+  constexpr const char* kMean = "y[i] = 0.5f * (y[i] + x[i]);";
+  constexpr const char* kNotInPlace = "y[i] = 0.5f * (y[i] + x[i]); if (x == y) y[i] = 0;";
+  // reads x again after it has written y
+  constexpr const char* kTwice = "y[i] = 0.5f * y[i]; y[i] += 0.5f * x[i];";
+  const auto judge = [&](const std::string& given, const std::string& candidate) {
+    KernelSpec spec = UserTask(DType::kFloat32, given, UserPlan());
+    for (ArgSpec& arg : spec.args) arg.dtype = DType::kFloat32;
+    spec.args[1].role = Role::kInOut;
+    return Judge(gpu_, spec, Compile(candidate, UserPlan()));
+  };
+  const Verdict honest = judge(text("", kMean), text("__restrict__", "y[i] = (x[i] + y[i]) / 2;"));
+  EXPECT_EQ(honest.kind, VerdictKind::kCorrect) << honest.reason;
+  const Verdict refused = judge(text("", kMean), text("", kNotInPlace));
+  EXPECT_EQ(refused.kind, VerdictKind::kWrongResult);
+  EXPECT_THAT(refused.reason, HasSubstr("one buffer for 'x' and 'y'"));
+  EXPECT_EQ(judge(text("__restrict__", kMean), text("", kNotInPlace)).kind, VerdictKind::kCorrect)
+      << "the source promises two buffers";
+  EXPECT_EQ(judge(text("", kTwice), text("", kNotInPlace)).kind, VerdictKind::kCorrect)
+      << "nor does the kernel as given";
+}
+
+// What the kernel as given leaves unwritten, every candidate must, integers too.
+TEST_F(VerifierTest, WhatTheKernelAsGivenLeavesUnwrittenStaysUnwritten) {
+  for (const auto& [dtype, type] :
+       {std::pair(DType::kFloat32, "float"), std::pair(DType::kInt32, "int"),
+        std::pair(DType::kInt8, "signed char"), std::pair(DType::kInt64, "long long")}) {
+    const auto text = [&, type = type](const char* body) { return UserKernel(type, body); };
+    const KernelSpec spec = UserTask(dtype, text("if (i % 3 != 1) y[i] = x[i] + i;"), UserPlan());
+    const auto judge = [&](const char* body) {
+      return Judge(gpu_, spec, Compile(text(body), UserPlan()));
+    };
+    const Verdict same = judge("if (i % 3 == 1) return; y[i] = i + x[i];");
+    EXPECT_EQ(same.kind, VerdictKind::kCorrect) << Name(dtype) << same.reason;
+    EXPECT_NE(judge("y[i] = x[i] + i;").kind, VerdictKind::kCorrect) << Name(dtype);
+    EXPECT_EQ(judge("if (i % 3 == 0) y[i] = x[i] + i;").kind, VerdictKind::kNotWritten)
+        << Name(dtype);
+  }
 }
 
 /// A dot product of rows, with or without rounding the factors to TF32.

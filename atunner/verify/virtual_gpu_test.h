@@ -21,8 +21,9 @@ namespace atunner {
 class UncheckedGpu : public Device {
  public:
   explicit UncheckedGpu(Device& inner) : inner_(inner) {}
-  uint64_t free_bytes = 0;  ///< 0 = as the inner device says
-  int launches = 0;         ///< so far
+  uint64_t free_bytes = 0;       ///< 0 = as the inner device says
+  int launches = 0;              ///< so far
+  bool hides_unwritten = false;  ///< everything counts as written, as on a real GPU
 
   const DeviceProfile& profile() const override { return inner_.profile(); }
   Evidence evidence() const override { return inner_.evidence(); }
@@ -42,6 +43,9 @@ class UncheckedGpu : public Device {
   }
   Status Fill(DeviceAddress to, uint8_t byte, uint64_t bytes) override {
     return inner_.Fill(to, byte, bytes);
+  }
+  void MarkContents(DeviceAddress address, uint64_t bytes, bool written) override {
+    inner_.MarkContents(address, bytes, written || hides_unwritten);
   }
   Result<uint64_t> FreeBytes() override {
     return free_bytes ? Result<uint64_t>(free_bytes) : inner_.FreeBytes();
@@ -70,7 +74,7 @@ class VirtualGpuTest : public testing::Test {
     auto made = MakeSharedCompiler();
     if (!made) GTEST_SKIP() << made.error().ToString();
     compiler_ = *std::move(made);
-    gpu_.TrackRaces();
+    gpu_.TrackMemory();
     auto kernels = JudgeKernels::Make(gpu_, *compiler_);
     ASSERT_TRUE(kernels.has_value()) << kernels.error().ToString();
     kernels_ = *std::move(kernels);

@@ -185,7 +185,7 @@ int ServeVirtualDevice(const std::string& profile_name, Compiler& compiler) {
   auto calibration = LoadCalibration(ProfileFolder().string(), *profile);
   if (!calibration) return FailWorker(calibration.error());
   vgpu::VirtualGpu device(*profile);
-  device.TrackRaces();
+  device.TrackMemory();
   device.Calibrate(*calibration);
   LocalJudge judge(device, nullptr, &device, compiler);
   return ServeJudge(judge);

@@ -1,6 +1,6 @@
 // The judge's own device code: fills inputs, fingerprints and compares outputs. It runs on every
-// Device, real or virtual. Data types and input families arrive as numbers: the positions in
-// dtype.def and input_family.def. It is compiled behind judge_arguments.h.
+// Device, real or virtual. Data types arrive as numbers, the positions in dtype.def. It is compiled
+// behind judge_arguments.h and an enumeration of input_family.def.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -142,53 +142,247 @@ __device__ float smallest_normal(int dtype) {
                                            : 1.17549435e-38f;
 }
 
-/// One element of an input family; `variant` is the argument's position, so that operands differ in
-/// role.
-__device__ float family_value(int family, int dtype, u64 i, u64 seed, int variant) {
-  const u64 random = mix(mix(seed) + i);
+/// A mean that is large beside 1 and leaves the type a few bits for what is around it.
+__device__ float large_mean(int dtype) {
+  switch (dtype) {
+    case kF16:
+      return 256.0f;
+    case kBF16:
+      return 32.0f;
+    case kE4M3:
+    case kE5M2:
+      return 4.0f;
+    default:
+      return 10000.0f;
+  }
+}
+
+/// Either sign, and a magnitude from 1e-3 up to 1e6, or to what the type holds: every decade with
+/// equal probability. Products and quotients of exact powers of ten give the same bits on every
+/// device.
+__device__ float decades(int dtype, u64 random) {
+  const int last = dtype == kE4M3 ? 1 : dtype == kF16 || dtype == kE5M2 ? 3 : 5;
+  const int decade = (int)((random >> 40) % (u64)(last + 4)) - 3;
+  float power = 1.0f;
+  for (int k = decade < 0 ? -decade : decade; k > 0; --k) power *= 10.0f;
+  const float digits = 1.0f + 9.0f * unit((unsigned)random);
+  const float value = decade < 0 ? digits / power : digits * power;
+  return random >> 63 ? -value : value;
+}
+
+/// 1 and numbers close to it: 2^-4 to 2^-20 away (16-bit types: 2^-9, 8-bit types: 2^-3).
+__device__ float near_one(int dtype, float z, u64 random) {
+  const bool narrow = dtype == kF16 || dtype == kBF16;
+  const bool tiny = dtype == kE4M3 || dtype == kE5M2;
+  const unsigned steps = narrow ? 6 : tiny ? 2 : 17;
+  return 1.0f + z / (float)((tiny ? 4 : 16) << ((random >> 33) % steps));
+}
+
+/// Normal, with an infinity of either sign in one of `period` elements.
+__device__ float with_infinities(float z, u64 elements, u64 random) {
+  const u64 sixteenth = elements / 16;
+  const u64 period = sixteenth < 8 ? 8 : sixteenth;
+  if ((random >> 16) % period != 0) return z;
+  return __int_as_float(random & 1 ? 0x7f800000 : (int)0xff800000);
+}
+
+/// One element of an input family; `of.variant` is the argument's position, so that operands differ
+/// in role.
+__device__ float family_value(const judge::Fill& of, u64 i) {
+  const u64 random = mix(mix(of.seed) + i);
   const float z = normal(random);
-  const float u = unit((unsigned)(mix(random) >> 11));
-  switch (family) {
-    case 0:
-      return z;  // normal
-    case 1:
-      return u;  // uniform
-    case 2:
-      return 2.0f * u - 1.0f;  // mixed sign
-    case 3:
-      return fminf(fmaxf(z * rsqrtf(unit((unsigned)(mix(random) >> 3))), -256.0f),
-                   256.0f);  // heavy tail
-    case 4:
-      return 40.0f * z;  // large logits: exp of them overflows
-    case 5:
-      return 0.01f * z;  // needle: the spike is added by the caller
-    case 6: {            // cancelling
-      if (variant & 1) return 1.0f + 0.015625f * z;
+  const u64 other = mix(random);
+  const float u = unit((unsigned)(other >> 11));
+  switch (of.family) {
+    case kUniform:
+      return u;
+    case kMixedSign:
+      return 2.0f * u - 1.0f;
+    case kHeavyTail:
+      return fminf(fmaxf(z * rsqrtf(unit((unsigned)(other >> 3))), -256.0f), 256.0f);
+    case kLargeLogits:
+      return 40.0f * z;  // exp of them overflows
+    case kNeedle:
+      return 0.01f * z;  // the spike is added by the caller
+    case kCancelling: {
+      if (of.variant & 1) return 1.0f + 0.015625f * z;
       // both of a pair share it
-      const float big = 8.0f + normal(mix(mix(seed) + (i & ~1ull)));
+      const float big = 8.0f + normal(mix(mix(of.seed) + (i & ~1ull)));
       return (i & 1) ? -big + 0.125f * z : big;
     }
-    case 7:
-      return z * smallest_normal(dtype);  // denormals
+    case kDenormal:
+      return z * smallest_normal(of.dtype);
+    case kTies: {
+      const float few[] = {-2.0f, -0.5f, 0.0f, 0.75f, 1.5f};
+      return few[other % 5];
+    }
+    case kLargeMean:
+      return large_mean(of.dtype) + z;
+    case kDecades:
+      return decades(of.dtype, other);
+    case kNearOne:
+      return near_one(of.dtype, z, other);
+    case kInfinities:
+      return with_infinities(z, of.elements, other);
+    case kZeros:
+      return 0.0f;
+    case kWhole:
+      return 0.5f * (float)((int)((other >> 20) % 129) - 64);
+    case kMonotone:
+      return (float)(-8.0 + 16.0 * (double)i / (double)of.elements);
     default:
       return z;
   }
 }
 
+__device__ bool is_signed(int dtype) { return dtype >= kI8 && dtype <= kI64; }
+__device__ int bits_of(int dtype) {
+  switch (dtype) {
+    case kI8:
+    case kU8:
+      return 8;
+    case kI16:
+    case kU16:
+      return 16;
+    case kI32:
+    case kU32:
+      return 32;
+    case kBool:
+      return 1;
+    default:
+      return 64;
+  }
+}
+
+/// The least, the largest, 0, ±1, ±2, powers of two and their neighbours, of either sign. Modulo
+/// 2^bits, so that one formula serves signed and unsigned types.
+__device__ u64 edge_integer(int bits, u64 random) {
+  const u64 near = (random >> 8) % 3 - 1;  // -1, 0 or 1
+  const u64 power = 1ull << (random >> 16) % (unsigned)bits;
+  switch (random % 8) {
+    case 0:
+      return (1ull << (bits - 1)) - 2 + (random >> 8) % 4;  // the largest two and the least two
+    case 1:
+      return near;
+    case 2:
+      return ~0ull - 1 + near;
+    case 3:
+    case 4:
+      return -(power + near);
+    default:
+      return power + near;
+  }
+}
+
+/// One integer of a family, as its two's complement. Types keep their low bits.
+__device__ u64 integer_value(const judge::Fill& of, u64 i) {
+  const u64 random = mix(mix(of.seed) + i);
+  const int bits = bits_of(of.dtype);
+  switch (of.family) {
+    case kZeros:
+      return 0;
+    case kTies:
+      return random % 3 - (is_signed(of.dtype) ? 1 : 0);
+    case kMonotone: {  // ascending, over a thousand either way or the type's range
+      const double half = bits == 8 ? 100.0 : 1000.0;
+      const double share = (double)i / (double)of.elements;
+      const double value = is_signed(of.dtype) ? half * (2 * share - 1) : 2 * half * share;
+      return (u64)(long long)value;
+    }
+    case kEdges:
+      return edge_integer(bits, random);
+    case kDecades: {  // every length in bits with equal probability
+      const u64 magnitude = mix(random) >> (63 - (random >> 8) % (unsigned)bits);
+      return is_signed(of.dtype) && random & 1 ? -magnitude : magnitude;
+    }
+    case kMined:  // small, as without a family
+      return is_signed(of.dtype) ? random % 17 - 8 : random % 9;
+    default:
+      return mix(random);
+  }
+}
+
+/// Where in [0, 1] of its stated range an element is.
+__device__ double share_of_range(const judge::Fill& of, u64 i) {
+  const u64 random = mix(mix(of.seed) + i);
+  const double u = (double)(random >> 11) * 1.1102230246251565e-16;
+  const bool flipped = random & 1;
+  switch (of.family) {
+    case kTies:
+      return (double)(mix(random) % 4) / 3;
+    case kEdges:  // half at either end
+      return random & 2 ? u : flipped;
+    case kDecades: {  // close to either end
+      double distance = u;
+      for (u64 k = mix(random) % 7; k > 0; --k) distance /= 10;
+      return flipped ? 1 - distance : distance;
+    }
+    case kMonotone:
+      return (double)i / (double)of.elements;
+    default:
+      return u;
+  }
+}
+
+__device__ double ranged_value(const judge::Fill& of, u64 i) {
+  const double value = of.low + (of.high - of.low) * share_of_range(of, i);
+  return fmin(is_float(of.dtype) ? value : floor(value), of.last);
+}
+
+/// Stores the low bits of an integer, or the bits of a float.
+__device__ void store_bits(int dtype, void* data, u64 i, u64 bits) {
+  switch (dtype) {
+    case kF64:
+    case kI64:
+    case kU64:
+      ((u64*)data)[i] = bits;
+      break;
+    case kF32:
+    case kI32:
+    case kU32:
+      ((unsigned*)data)[i] = (unsigned)bits;
+      break;
+    case kF16:
+    case kBF16:
+    case kI16:
+    case kU16:
+      ((unsigned short*)data)[i] = (unsigned short)bits;
+      break;
+    case kBool:
+      ((unsigned char*)data)[i] = (unsigned char)(bits & 1);
+      break;
+    default:
+      ((unsigned char*)data)[i] = (unsigned char)bits;
+  }
+}
+
+/// One in this many elements is a mined value.
+constexpr unsigned kMinedPeriod = 4;
+
 extern "C" __global__ void judge_fill(judge::Fill of) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
+  const u64* mined = (const u64*)of.mined;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < of.elements; i += stride) {
+    const u64 random = mix(~of.seed + i);
+    if (of.mined_count > 0 && random % kMinedPeriod == 0) {
+      store_bits(of.dtype, (void*)of.data, i, mined[(random >> 8) % (unsigned)of.mined_count]);
+      continue;
+    }
+    if (of.kind == judge::kFillInteger) {
+      store_bits(of.dtype, (void*)of.data, i, integer_value(of, i));
+      continue;
+    }
     double value;
-    if (of.kind == 0) {
-      value = family_value(of.family, of.dtype, i, of.seed, of.variant);
-    } else if (of.kind == 1) {
+    if (of.kind == judge::kFillFamily) {
+      value = family_value(of, i);
+    } else if (of.kind == judge::kFillConstant) {
       value = of.low;
-    } else if (of.kind == 2) {
+    } else if (of.kind == judge::kFillIota) {
       value = (double)i;
+    } else if (of.kind == judge::kFillPermuted) {
+      value = (double)((i * (u64)of.low + (u64)of.high) % of.elements);
     } else {
-      const double u = (double)(mix(mix(of.seed) + i) >> 11) * 1.1102230246251565e-16;
-      value = of.low + (of.high - of.low) * u;
-      if (!is_float(of.dtype)) value = floor(value);
+      value = ranged_value(of, i);
     }
     if (i == of.spike_at) value = of.spike_value;
     store(of.dtype, (void*)of.data, i, value);
@@ -376,39 +570,165 @@ extern "C" __global__ void judge_note(const void* data, const void* fixed, int d
   }
 }
 
-/// PoisonByte of task_buffers.h throughout.
-__device__ bool is_poison(int dtype, const void* data, u64 i) {
+__device__ int size_of(int dtype) {
   switch (dtype) {
     case kF64:
     case kI64:
     case kU64:
-      return ((const u64*)data)[i] == 0xfefefefefefefefeull;
+      return 8;
     case kF32:
     case kI32:
     case kU32:
-      return ((const unsigned*)data)[i] == 0xfefefefeu;
+      return 4;
     case kF16:
     case kBF16:
     case kI16:
     case kU16:
-      return ((const unsigned short*)data)[i] == 0xfefeu;
+      return 2;
     default:
-      return ((const unsigned char*)data)[i] == (is_float(dtype) ? 0xffu : 0xfeu);
+      return 1;
   }
 }
+
+__device__ u64 raw_bits(int size, const void* data, u64 i) {
+  switch (size) {
+    case 8:
+      return ((const u64*)data)[i];
+    case 4:
+      return ((const unsigned*)data)[i];
+    case 2:
+      return ((const unsigned short*)data)[i];
+    default:
+      return ((const unsigned char*)data)[i];
+  }
+}
+
+/// The fields of a float: of `bits`, the `mantissa` lowest are its fraction.
+struct FloatFields {
+  int bits, mantissa;
+};
+__device__ FloatFields fields_of(int dtype) {
+  switch (dtype) {
+    case kF64:
+      return {64, 52};
+    case kF16:
+      return {16, 10};
+    case kBF16:
+      return {16, 7};
+    case kE4M3:
+      return {8, 3};
+    case kE5M2:
+      return {8, 2};
+    default:
+      return {32, 23};
+  }
+}
+
+/// The bits of a poisoned element: a random number that an unwritten element shows, whatever a
+/// kernel does with it.
+/// - Half of the floats are large: no sum, and no minimum or maximum of their sign, absorbs them.
+///   A quarter is of ordinary size, a quarter of any size, and all are finite.
+/// - A quarter of the integers is below 128, the others are any.
+/// - Flipped, every element differs: floats have the other sign, integers another parity.
+__device__ u64 poison_bits(int dtype, u64 i, judge::Poison poison) {
+  const u64 random = mix(mix(poison.key) + i);
+  const u64 flip = poison.flipped ? 1 : 0;
+  const u64 rest = mix(random + flip);
+  if (!is_float(dtype)) {
+    const u64 all = size_of(dtype) == 8 ? ~0ull : (1ull << 8 * size_of(dtype)) - 1;
+    const u64 kept = random & 0xc ? all & ~1ull : 0x7eull;
+    return rest >> 8 * (8 - size_of(dtype)) & kept | ((random & 1) ^ flip);
+  }
+  const FloatFields fields = fields_of(dtype);
+  const int most = (1 << (fields.bits - 1 - fields.mantissa)) - 2, bias = most / 2;
+  const int ordinary = bias - 1 < 12 ? bias - 1 : 12;
+  const int kind = (int)(random & 3);
+  const int low = kind < 2 ? bias + bias / 2 : kind == 2 ? bias - ordinary : 1;
+  const int high = kind == 2 ? bias + ordinary : most;
+  const u64 exponent = (u64)low + ((rest >> 48) * (u64)(high - low + 1) >> 16);
+  const u64 sign = (random >> 2 & 1) ^ flip;
+  return sign << (fields.bits - 1) | exponent << fields.mantissa |
+         (rest & ((1ull << fields.mantissa) - 1));
+}
+
+__device__ bool is_poison(int dtype, const void* data, u64 i, judge::Poison poison) {
+  return raw_bits(size_of(dtype), data, i) == poison_bits(dtype, i, poison);
+}
+
+/// Fills `n` elements with the poison.
+extern "C" __global__ void judge_poison(void* data, int dtype, u64 n, judge::Poison poison) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  const int size = size_of(dtype);
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    const u64 bits = poison_bits(dtype, i, poison);
+    if (size == 8)
+      ((u64*)data)[i] = bits;
+    else if (size == 4)
+      ((unsigned*)data)[i] = (unsigned)bits;
+    else if (size == 2)
+      ((unsigned short*)data)[i] = (unsigned short)bits;
+    else
+      ((unsigned char*)data)[i] = (unsigned char)bits;
+  }
+}
+
+/// Compares two runs on equal inputs, bit by bit. Elements that hold its poison in either run are
+/// unwritten. found = {elements that differ, the first of them
+/// (initially ~0), unwritten elements}.
+extern "C" __global__ void judge_same(judge::TwoRuns of, u64* found) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  const void* first = (const void*)of.first;
+  const void* second = (const void*)of.second;
+  const int size = size_of(of.dtype);
+  u64 differing = 0, unwritten = 0, at = ~0ull;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < of.elements; i += stride) {
+    if (raw_bits(size, first, i) == raw_bits(size, second, i)) continue;
+    if (of.poisoned && is_poison(of.dtype, first, i, of.first_poison) &&
+        is_poison(of.dtype, second, i, of.second_poison)) {
+      ++unwritten;
+    } else {
+      ++differing;
+      if (i < at) at = i;
+    }
+  }
+  if (unwritten > 0) atomicAdd(&found[2], unwritten);
+  if (differing == 0) return;
+  atomicAdd(&found[0], differing);
+  atomicMin(&found[1], at);
+}
+
+__device__ bool is_wide_integer(int dtype) { return dtype == kI64 || dtype == kU64; }
 
 /// In a reference: the kernel as given leaves this element unwritten, and so must every candidate.
 constexpr u64 kLeftUnwritten = 0x7ff8a70000000001ull;
 
-extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, double* wide) {
+/// A reference of the outputs of a user's kernel: float64, or 64-bit integers as they are. With
+/// `poisoned`, elements that hold the poison count as unwritten, and `*suspects` counts them.
+extern "C" __global__ void judge_widen(const void* data, int dtype, u64 n, u64* wide, int poisoned,
+                                       judge::Poison poison, u64* suspects) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-    // an integer's poison is a value: equal values are equal
-    if (is_float(dtype) && is_poison(dtype, data, i)) {
-      ((u64*)wide)[i] = kLeftUnwritten;
+    if (poisoned && is_poison(dtype, data, i, poison)) {
+      wide[i] = kLeftUnwritten;
+      atomicAdd(suspects, 1ull);
+    } else if (is_wide_integer(dtype)) {
+      wide[i] = ((const u64*)data)[i];
     } else {
-      wide[i] = load(dtype, data, i);
+      wide[i] = (u64)__double_as_longlong(load(dtype, data, i));
     }
+  }
+}
+
+/// `data` comes from a second run on the same inputs, poisoned with the flipped poison. What held
+/// the poison of the first run and does not hold this one was written after all: a result that
+/// happens to be equal to the poison.
+extern "C" __global__ void judge_confirm(const void* data, int dtype, u64 n, u64* wide,
+                                         judge::Poison poison) {
+  const u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+    if (wide[i] != kLeftUnwritten || is_poison(dtype, data, i, poison)) continue;
+    wide[i] = is_wide_integer(dtype) ? ((const u64*)data)[i]
+                                     : (u64)__double_as_longlong(load(dtype, data, i));
   }
 }
 
@@ -436,11 +756,11 @@ __device__ void merge(judge::Partial& a, const judge::Partial& b) {
 constexpr float kSurelyNormal = 1.97215226e-31f;  // 2^-102
 constexpr double kLost = 0.25;                    // of |r|
 
-/// Adds the difference of an element y from its reference r, both finite; false where it is beyond
+/// Adds the distance of an element y from its reference r, both finite; false where it is beyond
 /// the bound.
 __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const Choices& choices,
-                        u64 i, double y, double r) {
-  const double difference = of.choice_slots ? beyond_choices(choices, i, y - r) : fabs(y - r);
+                        u64 i, double y, double r, double distance) {
+  const double difference = of.choice_slots ? beyond_choices(choices, i, y - r) : distance;
   mine.squared_difference += difference * difference;
   mine.squared_reference += r * r;
   mine.sum_reference += r;
@@ -461,10 +781,44 @@ __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const
 }
 
 /// True if an error within the bound may have carried y beyond the type's largest number, or kept
-/// it below, where r is close to it.
+/// it below, where r is close to it. An infinite r is met by itself only, in 8-bit floats also by
+/// the largest number, at which conversions saturate.
 __device__ bool at_the_edge(const judge::Comparison& of, double y, double r) {
+  if (isinf(r)) {
+    const bool saturates = of.dtype == kE4M3 || of.dtype == kE5M2;
+    return y == r || (saturates && y == copysign(of.largest, r));
+  }
   const double error = of.element_bound < 0.25 ? of.element_bound * (fabs(r) + of.scale) : 0;
   return (y > 0) == (r > 0) && fabs(y) + error >= of.largest && fabs(r) + error > of.largest;
+}
+
+/// |y - r| of 64-bit integers, which is not zero unless they are equal.
+__device__ double integer_distance(int dtype, u64 y, u64 r) {
+  const bool less = dtype == kI64 ? (long long)y < (long long)r : y < r;
+  return (double)(less ? r - y : y - r);
+}
+
+/// An element of the data and its reference.
+struct Pair {
+  double y, r, distance;
+};
+__device__ Pair pair_of(const judge::Comparison& of, u64 i, u64 bits) {
+  const void* data = (const void*)of.data;
+  const double y = load(of.dtype, data, i);
+  if (!of.integers) {
+    const double r = __longlong_as_double((long long)bits);
+    return {y, r, fabs(y - r)};
+  }
+  const double r = of.integers == kI64 ? (double)(long long)bits : (double)bits;
+  const bool exact = of.dtype == of.integers;
+  return {y, r, exact ? integer_distance(of.dtype, ((const u64*)data)[i], bits) : fabs(y - r)};
+}
+
+/// True if an element that holds the poison may as well be a result.
+__device__ bool may_be_result(const judge::Comparison& of, const Pair& pair) {
+  const double bound = fmin(of.element_bound, 0.25);
+  return pair.distance == 0 ||
+         (!isinf(pair.r) && pair.distance <= bound * (fabs(pair.r) + of.scale));
 }
 
 extern "C" __global__ void judge_compare(judge::Comparison of) {
@@ -476,26 +830,27 @@ extern "C" __global__ void judge_compare(judge::Comparison of) {
   const u64 stride = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < of.elements; i += stride) {
     const u64 bits = of.key ? reference[i] ^ mix(of.key + i) : reference[i];
-    const double r = __longlong_as_double((long long)bits);
+    const Pair pair = pair_of(of, i, bits);
+    const double y = pair.y, r = pair.r;
+    const bool left = bits == kLeftUnwritten;
+    const bool poison = of.poisoned && (left || !may_be_result(of, pair)) &&
+                        is_poison(of.dtype, data, i, of.poison);
     bool bad = false;
-    if (bits == kLeftUnwritten) {
-      bad = of.poison_counts && !is_poison(of.dtype, data, i);
+    if (left) {
+      bad = of.poisoned && !poison;
       mine.new_nonfinite += bad;
-    } else if (of.poison_counts && is_poison(of.dtype, data, i) && load(of.dtype, data, i) != r) {
+    } else if (poison) {
       bad = true;
       ++mine.unwritten;
+    } else if (isnan(r)) {
+      bad = !isnan(y);
+      mine.lost_nan += bad;
+    } else if (fabs(r) > of.largest || isnan(y) || isinf(y)) {
+      bad = !at_the_edge(of, y, r) && !(of.nan_for_infinite && isinf(r) && isnan(y));
+      mine.new_nonfinite += bad;
     } else {
-      const double y = load(of.dtype, data, i);
-      if (isnan(r)) {
-        bad = !isnan(y);
-        mine.lost_nan += bad;
-      } else if (fabs(r) > of.largest || isnan(y) || isinf(y)) {
-        bad = !at_the_edge(of, y, r);
-        mine.new_nonfinite += bad;
-      } else {
-        bad = !measure(mine, of, choices, i, y, r);
-        mine.beyond += bad;
-      }
+      bad = !measure(mine, of, choices, i, y, r, pair.distance);
+      mine.beyond += bad;
     }
     if (bad && i < mine.first_bad) mine.first_bad = i;
   }

@@ -8,13 +8,18 @@ namespace judge {
 
 typedef unsigned long long Word;
 
-/// Arguments of judge_fill. Fill kinds: 0 = family, 1 = constant `low`, 2 = iota, 3 = uniform in
-/// [low, high). Element `spike_at` (if < elements) becomes `spike_value` afterwards: needles, NaN
+/// How judge_fill draws an element: from a float family, `low`, the index, from [low, high) as the
+/// family has it and at most `last`, from an integer family over the whole type, or the indices
+/// permuted: (i · low + high) mod elements.
+enum FillKind { kFillFamily, kFillConstant, kFillIota, kFillUniform, kFillInteger, kFillPermuted };
+
+/// Arguments of judge_fill. Some elements are values from `mined`, `mined_count` elements' bits in
+/// 64-bit words. Element `spike_at` (if < elements) becomes `spike_value` afterwards: needles, NaN
 /// tests, one-element changes.
 struct Fill {
-  Word data, elements, seed, spike_at;
-  double low, high, spike_value;
-  int dtype, kind, family, variant;
+  Word data, elements, seed, spike_at, mined;
+  double low, high, last, spike_value;
+  int dtype, kind, family, variant, mined_count, unused;
 };
 
 /// Arguments of judge_guards.
@@ -22,15 +27,33 @@ struct GuardZones {
   Word at[16];
 };
 
+/// A stream of random numbers that fill memory before a launch. The flipped one differs in every
+/// element.
+struct Poison {
+  Word key;
+  int flipped, unused;
+};
+
+/// Arguments of judge_same: an output of two runs on equal inputs. With `poisoned`, each was filled
+/// with its poison before the run.
+struct TwoRuns {
+  Word first, second, elements;
+  Poison first_poison, second_poison;
+  int dtype, poisoned;
+};
+
 /// Arguments of judge_compare: `data` with a masked float64 reference (key 0 = not masked).
 /// `largest` is the type's largest finite number: a result whose reference is beyond it must be
-/// infinite or that number, unless an error within `element_bound` decides. With `poison_counts`,
-/// elements that hold the poison pattern are counted as unwritten and skipped. `rounding` is a
-/// relative error that is too large for a rounding of the result.
+/// infinite or that number, unless an error within `element_bound` decides. With `poisoned`,
+/// elements that hold the poison are counted as unwritten and skipped. `rounding` is a relative
+/// error that is too large for a rounding of the result. `integers` is the type's code where the
+/// reference holds 64-bit integers, else 0. With `nan_for_infinite` a NaN meets an infinity.
 struct Comparison {
   Word data, reference, elements, key, choices, partial;
+  Poison poison;
   double scale, largest, element_bound, rounding;
-  int dtype, poison_counts, choice_slots, unused;
+  int dtype, poisoned, choice_slots, integers;
+  int nan_for_infinite, unused;
 };
 
 /// The findings of one block of judge_compare.
@@ -44,7 +67,7 @@ struct Partial {
   double squared_along;      // sum of ((y - r) · r)²
   double worst;              // largest |y - r| / (|r| + scale)
   Word finite;               // elements compared numerically
-  Word unwritten;            // still the judge's poison
+  Word unwritten;            // still the poison, and not by chance a result
   Word lost_nan;             // reference NaN, output not
   Word new_nonfinite;        // output NaN or infinite, reference representable
   Word beyond;               // elements whose error exceeds `element_bound`

@@ -3,7 +3,8 @@
 //     nvcc -O2 -std=c++17 -arch=native record.cu -o record && ./record FOLDER
 //
 // Writes octave_FORM_START.u32 (the results for 2^23 consecutive arguments), hashes_FORM.u32 (one
-// for each block of 2^16 arguments, all 2^32 of them; atunner/vgpu/conformance/sweep_cases.h defines the
+// for each block of 2^16 arguments, all 2^32 of them; the header
+// atunner/vgpu/conformance/sweep_cases.h defines the
 // hash) and halves_FORM.u16 (the results for all 16-bit arguments).
 #include <cuda_runtime.h>
 

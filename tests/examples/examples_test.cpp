@@ -58,7 +58,7 @@ TEST_P(Example, TunesOnTheVirtualGpu) {
   const auto json = ParseJson(tuned.out);
   ASSERT_TRUE(json) << tuned.out;
   EXPECT_EQ((*json)["evidence"], "predicted");
-  EXPECT_EQ((*json)["best"]["verdict"]["kind"], "correct");
+  EXPECT_THAT((*json)["best"]["verdict"]["kind"], testing::AnyOf("correct", "sampled"));
 
   const auto store = Store::Open(dir_.path() / "runs.db");
   ASSERT_TRUE(store) << store.error().ToString();
@@ -68,7 +68,7 @@ TEST_P(Example, TunesOnTheVirtualGpu) {
   ASSERT_TRUE(trials) << trials.error().ToString();
   EXPECT_GT(trials->size(), 1u);
   for (const Trial& trial : *trials)
-    EXPECT_EQ(trial.verdict.kind, VerdictKind::kCorrect) << trial.verdict.reason;
+    EXPECT_TRUE(trial.verdict.passed()) << trial.verdict.reason;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Example, testing::ValuesIn(Examples()), [](const auto& each) {

@@ -7,6 +7,7 @@
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/value_list.h"
+#include "atunner/model/kernel/exact_fill.h"
 
 namespace atunner {
 namespace {
@@ -201,6 +202,18 @@ Result<Fill> UniformFill(const std::vector<std::string>& words, const std::strin
   return fill;
 }
 
+/// "exact FILL" without the first word: a promise of the very values.
+Result<Fill> ExactFill(const std::string& text) {
+  Fill fill;
+  if (!text.empty() && !text.starts_with(kExactFill)) {
+    ATUNNER_TRY(fill, ParseFill(text));
+  }
+  if (!StatesValues(fill.kind))
+    return Invalid("'exact " + text + "': only zeros, constant V and iota can be exact");
+  PromiseExactly(fill);
+  return fill;
+}
+
 /// "generator EXPRESSION", "indices END" or "offsets END".
 Result<Fill> ExpressionFill(const std::string& kind, const std::string& text) {
   Fill fill;
@@ -223,6 +236,7 @@ Result<Fill> ParseFill(const std::string& text) {
   using enum Fill::Kind;
   const std::vector<std::string> words = SplitOutsideBrackets(text, ' ');
   const std::string kind = words.empty() ? "" : words[0];
+  if (kind == kExactFill) return ExactFill(Trim(Trim(text).substr(kind.size())));
   Fill fill;
   if (const auto plain = PlainKind(kind)) {
     fill.kind = *plain;
@@ -242,9 +256,8 @@ Result<Fill> ParseFill(const std::string& text) {
   const bool expression = kind == "generator" || kind == "indices" || kind == "offsets";
   if (expression && words.size() > 1) return ExpressionFill(kind, text);
   return Invalid("unknown fill '" + text + "'", "",
-                 "use normal, uniform LOW HIGH, constant V, zeros, iota, indices END, offsets "
-                 "END, generator EXPRESSION "
-                 "or file PATH");
+                 "use normal, uniform LOW HIGH, constant V, zeros, iota, exact constant V, exact "
+                 "zeros, exact iota, indices END, offsets END, generator EXPRESSION or file PATH");
 }
 
 Result<Annotations> ParseAnnotations(const std::vector<Annotation>& lines,

@@ -45,7 +45,8 @@ struct Annotations {
 Result<Annotations> ParseAnnotations(const std::vector<Annotation>& lines, const std::string& file);
 
 /// Parses "zeros", "constant 3", "iota", "uniform 0 1", "normal" (the default), "indices END",
-/// "offsets END", "generator EXPRESSION" or "file data.bin".
+/// "offsets END", "generator EXPRESSION" or "file data.bin". The first three may begin with
+/// "exact", see IsExact.
 Result<Fill> ParseFill(const std::string& text);
 
 }  // namespace atunner

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "atunner/model/kernel/exact_fill.h"
 #include "atunner/search/space/space_index.h"
 
 namespace atunner {
@@ -135,6 +136,7 @@ TEST(KernelToml, SaysWhatIsWrongWithAParameter) {
   EXPECT_THAT(error("p = { values = [1], permutation = [1, 2] }"),
               HasSubstr("state 'values', a range"));
   EXPECT_THAT(error("p = { permutation = ['a', 'a'] }"), HasSubstr("twice"));
+  EXPECT_THAT(error("p = [32, '128', 256.5]"), HasSubstr("\"128\" stands among numbers"));
   EXPECT_THAT(error("p = { values = [1, 2], if = 'q > 1' }"), HasSubstr("unknown name 'q'"));
   EXPECT_THAT(error("p = { values = [1, 2], if = 'block >' }"), HasSubstr("'if'"));
   EXPECT_THAT(error("p = { values = [1, 2], otherwise = 1 }"), HasSubstr("without 'if'"));
@@ -180,6 +182,19 @@ TEST(KernelToml, ReadsAWholeDescription) {
   EXPECT_EQ(plan->steps[0].args.size(), 4u);
 }
 
+TEST(KernelToml, ExactFillsAreStatedByAWord) {
+  const auto exact = [](const char* fill) {
+    const auto kernel = ParseKernelToml(Without(kSaxpy, "uniform -1 1", fill), "kernel.toml",
+                                        kAnyFile);
+    EXPECT_TRUE(kernel) << fill;
+    return kernel && IsExact(kernel->spec.args[1].fill);
+  };
+  for (const char* fill : {"exact zeros", "exact iota", "exact constant 3"})
+    EXPECT_TRUE(exact(fill)) << fill;
+  for (const char* fill : {"zeros", "iota", "constant 3", "normal"})
+    EXPECT_FALSE(exact(fill)) << fill;
+}
+
 TEST(KernelToml, TolerancesAreFiniteNumbers) {
   for (const char* value : {"inf", "nan", "-inf", "-1e-6", "'much'"}) {
     EXPECT_THAT(ErrorOf(Without(kSaxpy, "relative = 1e-6", std::string("relative = ") + value)),
@@ -212,6 +227,8 @@ TEST(KernelToml, MistakesNameLineAndRemedy) {
               HasSubstr("block * items <= 2"));
   EXPECT_THAT(ErrorOf(Without(good, "n = 1000 }", "m = 1000 }")),
               HasSubstr("'m' is not among [sizes]"));
+  for (const char* fill : {"exact uniform -1 1", "exact", "exact exact zeros"})
+    EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", fill)), HasSubstr("can be exact")) << fill;
   EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "gauss")), HasSubstr("unknown fill 'gauss'"));
   EXPECT_EQ(ErrorOf(Without(good, "uniform -1 1", "generator (i * 7) % 5 - 2")), "");
   EXPECT_THAT(ErrorOf(Without(good, "uniform -1 1", "generator i * n")),

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "atunner/intake/c_type.h"
+#include "atunner/model/kernel/exact_fill.h"
 
 namespace atunner::t1 {
 namespace {
@@ -177,6 +178,7 @@ class Reader {
     ATUNNER_TRY(fill.low, FillNumber(0));
     fill.high = fill.low;
     fill.kind = Fill::Kind::kConstant;
+    if (custom_) PromiseExactly(fill);  // other bytes may be no value of the type
     return {};
   }
 

@@ -10,6 +10,7 @@
 #include "atunner/jobs/requests/tasks.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/judge/predict.h"
+#include "atunner/judge/prediction_buffers.h"
 #include "atunner/model/json/json.h"
 #include "atunner/tune/compile_ahead.h"
 #include "atunner/vgpu/virtual_gpu.h"

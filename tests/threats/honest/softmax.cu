@@ -47,7 +47,8 @@ extern "C" __global__ void k(const float* x, float* y, int rows, int cols) {
   float m = -__int_as_float(0x7f800000), s = 0;
   for (int j = t; j < cols; j += 128) {
     const float n = fmaxf(m, p[j]);
-    s = s * expf(m - n) + expf(p[j] - n);
+    const float none = -__int_as_float(0x7f800000);
+    s = (m == none ? 0 : s * expf(m - n)) + (p[j] == none ? 0 : expf(p[j] - n));
     m = n;
   }
   const float n = all_max(m, part);
