@@ -147,12 +147,14 @@ Result<bool> Verifier::RunAtOwnSize(Session& session, const Case& one) {
                      findings.kind == VerdictKind::kSampled;
   if (!session.own_size || findings.coverage.compared > session.own_size->coverage.compared)
     session.own_size = findings;
-  const auto invalid = [](const auto& size) { return !size.second; };
-  const bool valid_nowhere = !valid_sizes_.empty() && std::ranges::all_of(valid_sizes_, invalid);
   own_size_passed_ |= right;
-  if (!right && (baseline || (valid_nowhere && !own_size_passed_)))
-    return Invalid("the kernel as given does not run: " + findings.reason, spec_.name,
-                   "check its launch, argument sizes and problem size");
+  // Where nothing has passed yet, the kernel as given itself may be what does not run.
+  if (!right && !own_size_passed_) {
+    ATUNNER_TRY(const double work, own_size->WorkOfKernelAsGiven(one.instance));
+    if (work >= 1e300)
+      return Invalid("the kernel as given does not run: " + findings.reason, spec_.name,
+                     "check its launch, argument sizes and problem size");
+  }
   if (!right) return session.Record("own size", one, findings.kind, findings.reason);
   const bool compared = findings.coverage.compared > 0;
   session.Record(
