@@ -210,8 +210,10 @@ class BaselineWriter {
   /// True if the node is an operand of a contraction. It is stored in its own type then, as tensor
   /// cores read it.
   bool IsFactor(NodeId id) const {
-    return std::ranges::any_of(graph_.nodes(), [id](const Node& node) {
-      return node.As<Contract>() && std::ranges::find(node.operands, id) != node.operands.end();
+    return std::ranges::any_of(graph_.nodes(), [&](const Node& node) {
+      if (!node.As<Contract>()) return false;
+      const std::vector<NodeId> leaves = LeavesOf(node);
+      return std::ranges::find(leaves, id) != leaves.end();
     });
   }
 
