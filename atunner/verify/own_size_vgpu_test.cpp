@@ -174,7 +174,8 @@ TEST_F(OwnSizeTest, WithNothingComparedTheVerdictIsUnchecked) {
   const std::string adds = Source(
       std::string(kIndex) + "if (i < n) atomicAdd(&y[i % 1000], (int)(x[i] % 8));", "int");
   const KernelSpec spec = Task(adds, plan_, kElements, DType::kInt32, Role::kInOut);
-  EXPECT_EQ(Judge(spec, adds, PlanOf("ceil_div(n, 96)", "96")).kind, VerdictKind::kUnchecked);
+  const Verdict verdict = Judge(spec, adds, PlanOf("ceil_div(n, 96)", "96"));
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnchecked) << verdict.reason;
 }
 
 TEST_F(OwnSizeTest, AnIndexOf32BitsFailsAtThreeBillionElements) {

@@ -144,8 +144,10 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
   StateCoverage(session);
   if (!session.verdict.passed()) return session.verdict;
   if (const auto reason = session.WhyInconclusive(sizes, last_size_proven)) {
-    session.verdict.kind = VerdictKind::kInconclusive;
-    session.verdict.reason = *reason;
+    // Parts of sums, which the executed blocks leave, cannot be compared.
+    session.verdict.kind = session.in_part ? VerdictKind::kUnchecked : VerdictKind::kInconclusive;
+    session.verdict.reason = session.in_part && session.own_size ? session.own_size->reason
+                                                                 : *reason;
     return session.verdict;
   }
   return VerifiedKernel(std::move(candidate), std::move(session.module),
