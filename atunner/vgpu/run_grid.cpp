@@ -282,8 +282,8 @@ class GridRunner {
       assumed_ += AssumedInstructions(x);
       if (options_.weights != nullptr) result_.work += WorkOf(x, *options_.weights).amount;
       result_.outcome.blocks_executed += x.counting.total.blocks;
-      result_.outcome.printed += x.printed;
-      written_.Add(x.written);
+      result_.outcome.printed += x.record.printed;
+      written_.Add(x.record.written);
       Merge(x, worker.outcome, result_.outcome);
     }
   }
@@ -302,8 +302,8 @@ class GridRunner {
   const RunLimits limits_;
   std::atomic<uint64_t> next_{0};
   std::atomic<uint64_t> executed_{0};  ///< warp instructions
-  std::atomic<uint64_t> logged_{0};  ///< warp instructions of the blocks that were noted
-  std::atomic<uint64_t> joined_{0};  ///< blocks that run besides the first of their set
+  std::atomic<uint64_t> logged_{0};    ///< warp instructions of the blocks that were noted
+  std::atomic<uint64_t> joined_{0};    ///< blocks that run besides the first of their set
   std::atomic<bool> stop_{false};
   GridProgress progress_;
   std::mutex mutex_;

@@ -127,6 +127,7 @@ DEVICE Partial await_partials(const Published<Partial>* segments, int lane) {
     __syncwarp();
     all = Partial::of_warp(partials);
   }
+  __threadfence_block();  // what the other blocks' and this block's publishers did comes before
   return all;
 }
 /// The two further warps: the first publishes the block's partial results, the second waits for
@@ -141,7 +142,10 @@ DEVICE void exchange_partials(Exchange<Partial>& ring, Published<Partial>* publi
       await(shared_address(&ring.reduced[turn.slot]), turn.phase);
       const Partial partials[1] = {lane < WARPS ? ring.partial[turn.slot][lane] : Partial::none()};
       all = Partial::of_warp(partials);
-      if (lane == 0) publish(published + turn.number, all);
+      if (lane != 0) continue;
+      // Who sees the result, and the total behind it, may overwrite what this warp has read.
+      __threadfence_block();
+      publish(published + turn.number, all);
       continue;
     }
     const int first = turn.number / SPLITS * SPLITS;  // segment of the column

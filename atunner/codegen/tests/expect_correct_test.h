@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "atunner/verify/error_budget.h"
-#include "atunner/verify/judge_kernels.h"
-#include "atunner/verify/oracle.h"
+#include "atunner/verify/budget/error_budget.h"
+#include "atunner/verify/launch/judge_kernels.h"
+#include "atunner/verify/oracle/oracle.h"
 
 namespace atunner {
 

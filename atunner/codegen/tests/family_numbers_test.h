@@ -41,7 +41,7 @@ class FamilyNumbers : public testing::Test {
     ASSERT_TRUE(buffers.PoisonOutputs(*kernels_, Poison::Fresh()));
     const BoundPlan bound = BindPlan(gpu_, plan, spec, buffers).value();
     for (const auto& workspace : bound.workspaces)
-      gpu_.MarkUndefined(workspace->address(), workspace->bytes());
+      gpu_.MarkContents(workspace->address(), workspace->bytes(), false);
     const LaunchOptions options{.check_global = true, .timeout_seconds = 60, .blocks = {}};
     const LaunchOutcome outcome = RunPlan(gpu_, **loaded, bound, options).value();
     ASSERT_TRUE(outcome.completed())

@@ -1,5 +1,6 @@
 #include "atunner/search/surrogate/gaussian_process.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace atunner {

@@ -335,7 +335,7 @@ void CheckGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, u
 
 void NoteGlobalWrite(BlockState& x, const Op& op, int lane, uint64_t address, uint64_t bytes,
                      const std::byte* value, bool atomic) {
-  if (x.launch->options.log_writes) x.written.Add(address, address + bytes);
+  if (x.launch->options.log_writes) x.record.written.Add(address, address + bytes);
   const Range* range = RangeOf(x.allocations, address);
   if (x.checks.track_stores && range != nullptr && bytes != 0)
     CheckGlobalWrite(x, op, lane, address, static_cast<uint32_t>(bytes), *range, value, atomic);

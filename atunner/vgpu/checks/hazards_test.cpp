@@ -26,7 +26,7 @@ class OneBlock : public testing::Test {
         "mad.wide.u32 %to, %t, 16, %to;\n" +
         body + "ret;\n}\n";
     Memory memory(uint64_t{1} << 20);
-    memory.Track();
+    if (tracks_) memory.Track();
     auto module = ptx::Parse(ptx);
     if (!module) return module.error().ToString();
     auto program = LoadProgram(*std::move(module), memory);
@@ -44,6 +44,7 @@ class OneBlock : public testing::Test {
     printed_ = result.outcome.printed;
     return result.outcome.message;
   }
+  bool tracks_ = true;   ///< memory knows which bytes are defined
   std::string outside_;  ///< before the kernel
   std::string printed_;
   uint32_t words_[64][4] = {};
@@ -117,6 +118,23 @@ TEST_F(OneBlock, WhatAWidenedLoadDropsIsNotRead) {
       "setp.eq.u32 %p, %t, 40;\n@%p st.shared.u32 [%r7+";
   EXPECT_EQ(Run(body + "524], 1;\n"), "");
   EXPECT_THAT(Run(body + "520], 1;\n"), HasSubstr("with no barrier between"));
+}
+
+/// Thread 0 hands shared memory to thread 32 by a flag in global memory: a fence must precede it.
+TEST_F(OneBlock, AGlobalFlagOrdersTheBlocksSharedMemory) {
+  const auto body = [](const std::string& fence) {
+    return "ld.param.u64 %d0, [out];\nsetp.eq.u32 %p, %t, 0;\nsetp.ne.u32 %q, %t, 32;\n"
+           "@%p bra GIVE;\n@%q ret;\nWAIT:\nld.relaxed.gpu.global.u32 %r1, [%d0];\n"
+           "setp.ne.u32 %p, %r1, 1;\n@%p bra WAIT;\nld.shared.u32 %r0, [room];\n"
+           "st.global.u32 [%to], %r0;\nret;\nGIVE:\nst.shared.u32 [room], 7;\n" +
+           fence + "st.relaxed.gpu.global.u32 [%d0], 1;\n";
+  };
+  for (const bool tracks : {true, false}) {
+    tracks_ = tracks;
+    EXPECT_EQ(Run(body("fence.acq_rel.cta;\n")), "");
+    EXPECT_EQ(words_[32][0], 7u);
+    EXPECT_THAT(Run(body("")), HasSubstr("with no barrier between"));
+  }
 }
 
 /// Words 16 bytes apart, so that eight lanes share a line of the shadow; those of the thread

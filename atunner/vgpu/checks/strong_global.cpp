@@ -98,7 +98,16 @@ void WriteStrongly(BlockState& x, const Op& op, int lane, uint64_t address, uint
   NoteWriter(x, line, words, shadow);
 }
 
+void ReleaseFlags(BlockState& x, int lane, uint64_t address, uint64_t bytes) {
+  for (uint64_t word = address & ~uint64_t{3}; word < address + bytes; word += 4)
+    ReleaseFlag(x, 1u << lane, word);
+}
+
 void ObserveFlag(BlockState& x, uint64_t address, uint64_t bytes) {
+  if (HasBlockFlags(x)) {
+    for (uint64_t word = address & ~uint64_t{3}; word < address + bytes; word += 4)
+      AcquireFlag(x, word);
+  }
   const Range* range = x.checks.global_races ? RangeOf(x.allocations, address) : nullptr;
   if (range == nullptr || range->shadow == nullptr) return;
   const GlobalShadow& shadow = *range->shadow;

@@ -40,6 +40,11 @@ void OrderCluster(BlockState& x);
 /// Flags by address, see FlagOf.
 void ReleaseFlag(BlockState& x, uint32_t lanes, uint64_t flag);
 void AcquireFlag(BlockState& x, uint64_t flag);
+/// True if global words are flags of the block's own threads alone: races between blocks are not
+/// searched for, so that the shadow of global memory does not know who releases.
+inline bool HasBlockFlags(const BlockState& x) { return x.checks.any && !x.checks.global_races; }
+/// Releases the words that a strong write by `lane` covers, where HasBlockFlags().
+void ReleaseFlags(BlockState& x, int lane, uint64_t address, uint64_t bytes);
 /// The flag that a shared word is.
 inline uint64_t FlagOf(uint64_t word) { return kSharedWindow | word * 4; }
 

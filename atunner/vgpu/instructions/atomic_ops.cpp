@@ -87,10 +87,11 @@ Bits Exchange(std::byte* at, bool global, F&& f) {
 
 /// True if anything follows the writes to global memory.
 bool NotesWrites(const BlockState& x) {
-  return x.checks.track_stores || x.launch->options.log_writes;
+  return x.checks.track_stores || x.launch->options.log_writes || HasBlockFlags(x);
 }
 
 void CheckGlobalAtomic(BlockState& x, const Op& op, int lane, uint64_t address, uint32_t bytes) {
+  if (HasBlockFlags(x)) ReleaseFlags(x, lane, address, bytes);
   const auto what = static_cast<AtomicOp>(op.variant);
   if (what != AtomicOp::kExch) NoteGlobalRead(x, op, lane, address, bytes);
   NoteGlobalWrite(x, op, lane, address, bytes, nullptr, true);

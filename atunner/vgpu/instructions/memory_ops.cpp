@@ -274,12 +274,14 @@ void StoreLanes(BlockState& x, const Op& op, uint32_t mask, uint32_t bytes) {
       ShadowWrite(x, op, l, address, bytes, same_value, false);
       CheckExchangedWrite(x, op, mask, l, address, same_value);
     }
+    if (space == Space::kGlobal && op.relaxed && HasBlockFlags(x))
+      ReleaseFlags(x, l, address, bytes);
     if (space == Space::kGlobal && x.checks.track_stores) {
       if (const Range* range = RangeOf(x.allocations, address))
         CheckGlobalWrite(x, op, l, address, bytes, *range, value, false);
     }
     if (space == Space::kGlobal && x.launch->options.log_writes)
-      x.written.Add(address, address + bytes);
+      x.record.written.Add(address, address + bytes);
     if (space == Space::kLocal) MarkLocal(x.local, to, bytes);
     counted.Add(l, address, space);
     IsPublished(op) ? CopyWhole(to, value, bytes) : void(std::memcpy(to, value, bytes));
@@ -385,10 +387,10 @@ void LoadWord(BlockState& x, const Op& op, uint32_t mask) {
 /// Enters the bytes of a store of all lanes in the log of writes.
 void LogWrite(BlockState& x, const Warpwide& w, uint32_t mask, uint32_t bytes) {
   if (w.layout == Layout::kDense)
-    return x.written.Add(w.low + w.bias, w.low + w.bias + uint64_t{bytes} * kLanes);
+    return x.record.written.Add(w.low + w.bias, w.low + w.bias + uint64_t{bytes} * kLanes);
   uint64_t room[kLanes];
   const uint64_t* addresses = w.Addresses(mask, room);
-  ForLanes(mask, [&](int l) { x.written.Add(addresses[l], addresses[l] + bytes); });
+  ForLanes(mask, [&](int l) { x.record.written.Add(addresses[l], addresses[l] + bytes); });
 }
 
 void Store(BlockState& x, const Op& op, uint32_t mask) {
@@ -402,6 +404,8 @@ void Store(BlockState& x, const Op& op, uint32_t mask) {
   Warpwide w;
   const bool writable = op.space != Space::kConst && op.space != Space::kParam;
   if (!writable || IsPublished(op) || !Locate(x, op, mask, bytes, w) || w.space == Space::kParam)
+    return StoreLanes(x, op, mask, bytes);
+  if (w.space == Space::kGlobal && op.relaxed && HasBlockFlags(x))
     return StoreLanes(x, op, mask, bytes);
   uint64_t room[kLanes];
   const uint64_t* addresses = x.checks.any || x.checks.track_stores ? w.Addresses(mask, room)

@@ -148,10 +148,10 @@ void Print(BlockState& x, const Op& op, uint32_t mask) {
   for (uint32_t m = mask; m != 0 && !x.stop; m &= m - 1) {
     const int l = std::countr_zero(m);
     Result<int32_t>(x, op, l, 0);
-    if (x.printed.size() > kMaxPrinted) continue;  // as on hardware, the buffer is bounded
+    if (x.record.printed.size() > kMaxPrinted) continue;  // as on hardware, the buffer is bounded
     std::string format;
     if (!ReadString(x, op, l, Argument<uint64_t>(x, op, l, 0), format)) return;
-    if (!Format(x, op, l, format, Argument<uint64_t>(x, op, l, 1), x.printed)) return;
+    if (!Format(x, op, l, format, Argument<uint64_t>(x, op, l, 1), x.record.printed)) return;
   }
 }
 

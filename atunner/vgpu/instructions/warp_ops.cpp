@@ -6,9 +6,9 @@
 
 #include "atunner/vgpu/checks/access.h"
 #include "atunner/vgpu/checks/pending.h"
-#include "atunner/vgpu/hardware/surroundings.h"
 #include "atunner/vgpu/checks/shuffled_values.h"
 #include "atunner/vgpu/checks/synchronisation.h"
+#include "atunner/vgpu/hardware/surroundings.h"
 #include "atunner/vgpu/instructions/handlers.h"
 #include "atunner/vgpu/instructions/lanes.h"
 

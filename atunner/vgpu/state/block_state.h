@@ -69,10 +69,10 @@ struct SpanCache {
 
 /// Arrivals at one barrier of a block.
 struct BarrierState {
-  uint32_t arrived = 0;   ///< threads
-  uint32_t expected = 0;  ///< threads, 0 = all
-  uint32_t votes = 0;     ///< bar.red: threads whose predicate was true
-  uint64_t clocks = 0;    ///< Warp::clocks of the latest warp that arrived
+  uint32_t arrived = 0;    ///< threads
+  uint32_t expected = 0;   ///< threads, 0 = all
+  uint32_t votes = 0;      ///< bar.red: threads whose predicate was true
+  uint64_t clocks = 0;     ///< Warp::clocks of the latest warp that arrived
   HappensBefore released;  ///< by the warps that arrived, where not all warps of the block do
 };
 
@@ -163,6 +163,12 @@ struct Progress {
   std::vector<uint32_t> polling_loops;  ///< backward branches of loops that only poll
 };
 
+/// What a block leaves for the host, beside its results in memory.
+struct LaunchRecord {
+  std::string printed;  ///< output of printf
+  WriteLog written;     ///< filled if LaunchFlags::log_writes
+};
+
 /// Everything that a worker thread needs while it executes one block. Reused from block to block.
 struct BlockState {
   // Used by nearly every operation.
@@ -191,8 +197,7 @@ struct BlockState {
   ShuffledValues shuffled;
   Counting counting;
   TimingState timing;
-  std::string printed;  ///< output of printf
-  WriteLog written;     ///< filled if LaunchFlags::log_writes
+  LaunchRecord record;
 
   uint32_t* Slot(int32_t slot) { return warp->Slot(slot); }
   const uint32_t* Source(int32_t slot) const { return warp->Slot(slot); }

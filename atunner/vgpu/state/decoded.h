@@ -55,9 +55,9 @@ enum class Flow : uint8_t {
   kTrap,
   kCall,
   kReturn,
-  kAligned,   ///< executed by all lanes of the warp, or of the warp group if Op::target is
-              ///< kWholeGroup
-  kMayYield,  ///< runs like kNone; other warps get a turn when it sets Progress::yield
+  kAligned,    ///< executed by all lanes of the warp, or of the warp group if Op::target is
+               ///< kWholeGroup
+  kMayYield,   ///< runs like kNone; other warps get a turn when it sets Progress::yield
   kReadsTime,  ///< runs like kNone, alone, so that Warp::clocks is up to date
   /// Uses registers that may be uninitialised; Kernel::maybe_undefined holds the flow besides that.
   kMaybeUndefined
@@ -187,8 +187,8 @@ struct Kernel {
   std::vector<OpLocation> locations;  ///< per op
   /// Per op: index of the next op, itself included, whose flow is not kNone
   std::vector<uint32_t> flow_ops;
-  /// Per op, and one past the last: typical clocks of a warp for all ops before it. Empty unless the
-  /// kernel reads clocks or timers.
+  /// Per op, and one past the last: typical clocks of a warp for all ops before it. Empty unless
+  /// the kernel reads clocks or timers.
   std::vector<uint32_t> clocks;
   std::vector<int32_t> lists;
   std::vector<Track> tracks;        ///< per op, for the timeline

@@ -146,6 +146,7 @@ DEVICE void multiply_stretches(Buffers ring, Sums& sums, const T* scales, Work w
       multiply_unit(FOUR_BITS ? part : sums, left[unit % 2], ring.buffer(), unit);
     }
     finish();
+    __syncwarp();  // every lane has read its part of the buffer
     ring.release();
   }
 }
