@@ -258,7 +258,8 @@ class BaselineWriter {
       step.args.push_back(ArgBinding::Scalar(DType::kInt64, Expr::MustParse(symbol)));
     kernel_.plan.steps.push_back(std::move(step));
     StepRounding& rounding = roundings_.emplace_back(RoundingOf(graph_, node));
-    // Only in float64, which nothing rounds, has a node more leaves than operands.
+    // Only a reduction that computes its map in float64 has more leaves than operands; nothing
+    // rounds there.
     rounding.operands.resize(leaves.size(), {StepRounding::Reading::kAsIs, DType::kFloat64});
     for (size_t i = 0; i < leaves.size(); ++i)
       rounding.operands[i].stored = StoredAs(places_[leaves[i]].type, rounding.operands[i].stored);

@@ -23,7 +23,7 @@
 // file is usually a macro instead (kDefine: -DBLOCK=128) and the source stays as it is.
 //
 // The initial configuration, or the stated reference kernel, is the oracle: every candidate must
-// compute what the user's own values compute, within DefaultBudget (verify/error_budget.h).
+// compute what the user's own values compute, within DefaultBudget (verify/budget/error_budget.h).
 #pragma once
 
 #include <functional>

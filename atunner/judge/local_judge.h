@@ -8,7 +8,7 @@
 #include "atunner/device/device.h"
 #include "atunner/judge/judge.h"
 #include "atunner/measure/harness.h"
-#include "atunner/verify/poison.h"
+#include "atunner/verify/launch/poison.h"
 #include "atunner/verify/verifier.h"
 
 namespace atunner {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "atunner/base/random.h"
-#include "atunner/verify/host_fill.h"
+#include "atunner/verify/inputs/host_fill.h"
 
 namespace atunner {
 namespace {

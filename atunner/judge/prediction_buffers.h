@@ -5,7 +5,7 @@
 #pragma once
 
 #include "atunner/device/device.h"
-#include "atunner/verify/task_buffers.h"
+#include "atunner/verify/launch/task_buffers.h"
 
 namespace atunner {
 

@@ -12,7 +12,7 @@
 #include "atunner/compile/shared_compiler_test.h"
 #include "atunner/device/profiles.h"
 #include "atunner/operators/operator.h"
-#include "atunner/verify/task_buffers.h"
+#include "atunner/verify/launch/task_buffers.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner {

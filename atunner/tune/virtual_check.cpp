@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "atunner/model/kernel/tensor_totals.h"
+
 namespace atunner {
 namespace {
 
@@ -14,17 +16,7 @@ constexpr double kLimitSeconds = 10;
 constexpr double kInputsSeconds = 4;
 
 /// A task of so many bytes is executed there at its own size.
-constexpr int64_t kSmallBytes = int64_t{4} << 20;
-
-int64_t BytesOf(const KernelSpec& spec) {
-  int64_t bytes = 0;
-  for (const ArgSpec& arg : spec.args) {
-    if (arg.role == Role::kScalar) continue;
-    const auto shape = ShapeOf(arg, spec, spec.dims);
-    bytes += shape ? shape->bytes : kSmallBytes;
-  }
-  return bytes;
-}
+constexpr double kSmallBytes = 4 << 20;
 
 bool IsHazard(const Verdict& verdict) {
   return verdict.kind == VerdictKind::kOutOfBounds || verdict.kind == VerdictKind::kRace;
@@ -40,7 +32,7 @@ void VirtualCheck::Begin(const KernelSpec& spec, uint64_t seed,
                          const std::optional<CandidateKernel>& plain) {
   if (judge_ == nullptr) return;
   seed_ = seed;
-  small_ = BytesOf(spec) <= kSmallBytes;
+  small_ = TotalsOf(spec, spec.dims).bytes <= kSmallBytes;
   preparation_ = std::async(std::launch::async,
                             [this, spec, plain] { return Prepare(spec, plain); });
 }

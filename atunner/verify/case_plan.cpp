@@ -3,15 +3,16 @@
 #include <algorithm>
 
 #include "atunner/base/random.h"
+#include "atunner/model/kernel/tensor_totals.h"
 #include "atunner/verify/code/mined_values.h"
-#include "atunner/verify/input_values.h"
+#include "atunner/verify/inputs/input_values.h"
 
 namespace atunner {
 namespace {
 
 /// A size with more elements than this in a tensor, or more operations, gets few families of
 /// values. The virtual GPU takes about a tenth of a second for so many.
-constexpr int64_t kCheapElements = int64_t{1} << 20;
+constexpr double kCheapElements = 1 << 20;
 constexpr double kCheapFlops = 2e7;
 
 /// What the inputs of a task are.
@@ -109,12 +110,8 @@ std::vector<Case> FamilyCases(const Dims& dims, uint64_t seed, bool last) {
 
 /// True if the task at that size is small.
 bool IsCheap(const KernelSpec& spec, const Dims& dims) {
-  if (FlopCount(spec, dims).value_or(0) > kCheapFlops) return false;
-  return std::ranges::all_of(spec.args, [&](const ArgSpec& arg) {
-    if (arg.role == Role::kScalar) return true;
-    const auto shape = ShapeOf(arg, spec, dims);
-    return !shape || shape->elements <= kCheapElements;
-  });
+  return FlopCount(spec, dims).value_or(0) <= kCheapFlops &&
+         TotalsOf(spec, dims).largest <= kCheapElements;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "atunner/model/kernel/kernel_spec.h"
-#include "atunner/verify/input_family.h"
+#include "atunner/verify/inputs/input_family.h"
 
 namespace atunner {
 

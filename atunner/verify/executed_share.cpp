@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "atunner/base/random.h"
+#include "atunner/model/kernel/tensor_totals.h"
 #include "atunner/verify/verifier_session.h"
 
 namespace atunner {
@@ -23,16 +24,6 @@ constexpr double kOwnSizeFactor = 4;
 /// Bound on an element where sums cancel: another order of summation is that far away.
 constexpr double kCancelled = 0.02;
 constexpr double kElementOverNorm = 16;  ///< as in DefaultBudget
-
-double ElementsOf(const KernelSpec& spec) {
-  double elements = 0;
-  for (const ArgSpec& arg : spec.args) {
-    if (arg.role == Role::kScalar) continue;
-    const auto shape = ShapeOf(arg, spec, spec.dims);
-    elements += shape ? static_cast<double>(shape->elements) : 1e300;
-  }
-  return elements;
-}
 
 /// The largest bound on an element among the checks that passed on normal inputs.
 double LargestBound(const Verdict& verdict) {
@@ -65,7 +56,7 @@ std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   // one that the same binary serves.
   constexpr double kSmallElements = 1 << 17;
   const bool small = spec_.oracle.kind == Oracle::Kind::kKernel &&
-                     ElementsOf(spec_) <= kSmallElements;
+                     TotalsOf(spec_, spec_.dims).elements <= kSmallElements;
   const bool too_slow = device_.evidence() == Evidence::kPredicted && !sizes.empty() && !small;
   if (options_.full_size && !too_slow && std::ranges::find(sizes, spec_.dims) == sizes.end())
     sizes.push_back(spec_.dims);
@@ -96,7 +87,7 @@ Result<bool> Verifier::IsOwnSizeInPart(const CandidateKernel& candidate) {
     return false;
   const std::vector<Dims> sizes = SizesFor(candidate);
   if (std::ranges::find(sizes, spec_.dims) == sizes.end()) return true;
-  const double judging = kJudgeWork * ElementsOf(spec_);
+  const double judging = kJudgeWork * TotalsOf(spec_, spec_.dims).elements;
   if (judging > options_.work.compare_all) return true;
   const std::vector<Case> cases = PlanCases(spec_, sizes, options_.seed);
   const auto first = std::ranges::find(cases, spec_.dims, &Case::dims);

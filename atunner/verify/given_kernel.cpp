@@ -2,8 +2,8 @@
 
 #include "atunner/model/kernel/exact_fill.h"
 #include "atunner/verify/code/mined_values.h"
-#include "atunner/verify/input_values.h"
-#include "atunner/verify/judge_kernels.h"
+#include "atunner/verify/inputs/input_values.h"
+#include "atunner/verify/launch/judge_kernels.h"
 
 namespace atunner {
 namespace {

@@ -5,7 +5,7 @@
 #include "atunner/device/device.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/verify/code/input_uses.h"
-#include "atunner/verify/input_family.h"
+#include "atunner/verify/inputs/input_family.h"
 
 namespace atunner {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "atunner/verify/baseline.h"
+#include "atunner/verify/budget/baseline.h"
 
 namespace atunner {
 namespace {

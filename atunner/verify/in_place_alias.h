@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/verify/reference.h"
-#include "atunner/verify/task_buffers.h"
+#include "atunner/verify/budget/reference.h"
+#include "atunner/verify/launch/task_buffers.h"
 
 namespace atunner {
 

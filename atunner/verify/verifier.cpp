@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "atunner/base/clock.h"
+#include "atunner/verify/budget/stated_tolerance.h"
 #include "atunner/verify/code/mined_values.h"
 #include "atunner/verify/executed_share.h"
 #include "atunner/verify/given_kernel.h"
-#include "atunner/verify/outcome_verdict.h"
-#include "atunner/verify/stated_tolerance.h"
+#include "atunner/verify/launch/outcome_verdict.h"
 #include "atunner/verify/verifier_session.h"
 
 namespace atunner {

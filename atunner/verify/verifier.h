@@ -24,8 +24,8 @@
 #include "atunner/model/trial/verdict.h"
 #include "atunner/verify/case_plan.h"
 #include "atunner/verify/in_place_alias.h"
-#include "atunner/verify/oracle.h"
-#include "atunner/verify/own_size.h"
+#include "atunner/verify/oracle/oracle.h"
+#include "atunner/verify/own_size/own_size.h"
 
 namespace atunner {
 

@@ -48,12 +48,6 @@ class VirtualGpu : public PredictingDevice {
   void TrackRaces() { memory_.TrackRaces(); }
   /// Lets kernels use host memory (Memory::Adopt); nullptr when some of it is known already.
   std::unique_ptr<Buffer> Adopt(DeviceAddress address, uint64_t bytes);
-  /// Marks bytes as written by the host.
-  void MarkDefined(DeviceAddress address, uint64_t bytes) { memory_.MarkDefined(address, bytes); }
-  /// Marks bytes as undefined.
-  void MarkUndefined(DeviceAddress address, uint64_t bytes) {
-    memory_.MarkDefined(address, bytes, false);
-  }
   std::optional<Range> FindAllocation(DeviceAddress address) const { return memory_.Find(address); }
   /// The declaration of a kernel, by its mangled name or its name in the module's resources;
   /// nullptr if there is none.

@@ -99,7 +99,7 @@ void __cudaRegisterFatBinaryEnd(void** handle) {
   std::erase_if(TheCode().managed, [&](const std::pair<Variable, void**>& managed) {
     if (managed.first.module != reinterpret_cast<Module*>(handle)) return false;
     if (const auto symbol = virtual_device.FindSymbol(*managed.first.module, managed.first.name)) {
-      virtual_device.gpu().MarkDefined(symbol->first, symbol->second);
+      virtual_device.gpu().MarkContents(symbol->first, symbol->second, true);
       *managed.second = reinterpret_cast<void*>(symbol->first);
     }
     return true;

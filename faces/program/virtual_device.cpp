@@ -222,7 +222,7 @@ void* VirtualDevice::Allocate(uint64_t bytes, bool host) {
   const uint64_t address = (*buffer)->address();
   auto* pointer = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   if (host) {
-    gpu_.MarkDefined(address, (*buffer)->bytes());
+    gpu_.MarkContents(address, (*buffer)->bytes(), true);
     host_memory_.insert(pointer);
   }
   buffers_[pointer] = *std::move(buffer);
@@ -241,7 +241,7 @@ Code VirtualDevice::Register(void* address, uint64_t bytes) {
   if (address == nullptr || bytes == 0) return kInvalidValue;
   auto buffer = gpu_.Adopt(reinterpret_cast<uint64_t>(address), bytes);
   if (!buffer) return kAlreadyRegistered;
-  gpu_.MarkDefined(buffer->address(), buffer->bytes());
+  gpu_.MarkContents(buffer->address(), buffer->bytes(), true);
   host_memory_.insert(
       reinterpret_cast<void*>(buffer->address()));  // NOLINT(performance-no-int-to-ptr)
   registered_[address] = std::move(buffer);
@@ -275,7 +275,7 @@ Code VirtualDevice::Copy(const char* call, Rows to, Rows from, uint64_t width, u
     if (to.at == nullptr || from.at == nullptr)
       return Misuse(kInvalidValue, std::string(call) + ": a null pointer");
     std::memmove(to.at, from.at, width);
-    if (gpu_.FindAllocation(target)) gpu_.MarkDefined(target, width);
+    if (gpu_.FindAllocation(target)) gpu_.MarkContents(target, width, true);
   }
   return kSuccess;
 }
@@ -291,7 +291,7 @@ Code VirtualDevice::Fill(const char* call, Rows to, uint32_t value, uint64_t val
     if (value_bytes == 1) std::memset(to.at, static_cast<int>(value), width);
     for (uint64_t i = 0; value_bytes > 1 && i < width; i += value_bytes)
       std::memcpy(to.at + i, &value, value_bytes);
-    gpu_.MarkDefined(target, width);
+    gpu_.MarkContents(target, width, true);
   }
   return kSuccess;
 }

@@ -1,0 +1,264 @@
+#include "atunner/verify/launch/task_buffers.h"
+
+#include <algorithm>
+#include <array>
+
+#include "atunner/verify/inputs/host_fill.h"
+
+namespace atunner {
+namespace {
+
+// As much as 1024 threads can overshoot with one 16-byte store each.
+constexpr uint64_t kGuardBytes = 16384;
+constexpr uint8_t kGuardByte = 0xa5;
+// NaN in every float type: it spreads from a workspace that is read before it is written.
+constexpr uint8_t kNanByte = 0xff;
+constexpr uint64_t kSkewBytes = 256;
+constexpr uint64_t kWorkspacePositions = 1 << 20;  // beyond those of all arguments
+
+}  // namespace
+
+Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, size_t position,
+                                                        uint32_t skew) const {
+  const ArgSpec& arg = spec.args[position];
+  Tensor tensor;
+  tensor.spec = &arg;
+  tensor.position = position;
+  ATUNNER_TRY(tensor.shape, ShapeOf(arg, spec, dims_));
+  ATUNNER_TRY(Fill fill, BindFill(arg, spec, dims_, tensor.shape.elements));
+  if (fill.kind != arg.fill.kind) {
+    tensor.bound = std::make_unique<ArgSpec>(arg);
+    tensor.bound->fill = std::move(fill);
+    tensor.spec = tensor.bound.get();
+  }
+  const uint64_t lead = guard_bytes_ == 0 ? 0 : guard_bytes_ + skew * kSkewBytes;
+  ATUNNER_TRY(tensor.memory,
+              device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + guard_bytes_));
+  tensor.address = tensor.memory->address() + lead;
+  return tensor;
+}
+
+Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
+                                          uint32_t skew) {
+  TaskBuffers buffers(device);
+  buffers.dims_ = dims;
+  buffers.guard_bytes_ = device.checks_bounds() ? 0 : kGuardBytes;
+  for (size_t i = 0; i < spec.args.size(); ++i) {
+    if (spec.args[i].role == Role::kScalar) continue;
+    ATUNNER_TRY(buffers.tensors_.emplace_back(), buffers.AllocateTensor(spec, i, skew));
+  }
+  return buffers;
+}
+
+const TaskBuffers::Tensor* TaskBuffers::Find(std::string_view name) const {
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.spec->name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const {
+  for (const Tensor& tensor : tensors_) {
+    if (!tensor.is_input()) continue;
+    ATUNNER_RETURN_IF_ERROR(kernels.FillTensor(tensor.address, *tensor.spec, tensor.elements(),
+                                               tensor.position, instance));
+    device_->MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), true);
+  }
+  return {};
+}
+
+std::optional<Poison> TaskBuffers::PoisonOf(const Tensor& tensor, const Poison& poison) {
+  return tensor.is_poisoned() ? std::optional(poison.Of(tensor.position)) : std::nullopt;
+}
+
+Status TaskBuffers::PoisonOutputs(JudgeKernels& kernels, const Poison& poison) const {
+  for (const Tensor& tensor : tensors_) {
+    const auto own = PoisonOf(tensor, poison);
+    if (!own) continue;
+    ATUNNER_RETURN_IF_ERROR(
+        kernels.FillPoison(tensor.address, tensor.spec->dtype, tensor.elements(), *own));
+    device_->MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), false);
+  }
+  return {};
+}
+
+Status TaskBuffers::ArmGuards() const {
+  if (guard_bytes_ == 0) return {};
+  for (const Tensor& tensor : tensors_) {
+    const DeviceAddress end = tensor.address + static_cast<uint64_t>(tensor.shape.bytes);
+    ATUNNER_RETURN_IF_ERROR(device_->Fill(tensor.address - guard_bytes_, kGuardByte, guard_bytes_));
+    ATUNNER_RETURN_IF_ERROR(device_->Fill(end, kGuardByte, guard_bytes_));
+  }
+  return {};
+}
+
+Result<std::optional<std::string>> TaskBuffers::BrokenGuard(JudgeKernels& kernels) const {
+  if (guard_bytes_ == 0) return std::nullopt;
+  std::vector<DeviceAddress> zones;
+  for (const Tensor& tensor : tensors_) {
+    zones.push_back(tensor.address - guard_bytes_);
+    zones.push_back(tensor.address + static_cast<uint64_t>(tensor.shape.bytes));
+  }
+  ATUNNER_TRY(const auto changes, kernels.FirstChanges(zones, guard_bytes_, kGuardByte));
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto& before = changes[2 * i];
+    const auto& after = changes[2 * i + 1];
+    const std::string& name = tensors_[i].spec->name;
+    if (before)
+      return name + ", " + std::to_string(guard_bytes_ - *before) + " bytes before its start";
+    if (after) return name + ", " + std::to_string(*after) + " bytes after its end";
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// A pointer or tensor-map argument for memory at `address`.
+Result<KernelArg> Pointing(Device& device, const ConcreteArg& arg, DeviceAddress address) {
+  if (!IsMap(arg.kind)) return KernelArg::Address(address);
+  TensorMapSpec spec = arg.map;
+  spec.address = address;
+  ATUNNER_TRY(const TensorMap map, device.EncodeTensorMap(spec));
+  return KernelArg::Map(map);
+}
+
+/// A texture or surface argument; the new texture is kept in `bound`.
+Result<KernelArg> Textured(Device& device, const ConcreteArg& arg, BoundPlan& bound) {
+  ATUNNER_TRY(const TextureSpec spec, ParseTexture(arg.name));
+  ATUNNER_TRY(bound.textures.emplace_back(), device.CreateTexture(spec, RandomTexels(spec)));
+  const Texture& made = *bound.textures.back();
+  return KernelArg::Address(arg.kind == ArgBinding::Kind::kSurface ? made.surface()
+                                                                   : made.texture());
+}
+
+}  // namespace
+
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
+                           const TaskBuffers& buffers, Workspaces workspaces) {
+  return BindPlan(
+      device, plan, spec, buffers, [](const std::string&) { return std::nullopt; }, workspaces);
+}
+
+namespace {
+
+/// Addresses of a plan's workspaces and tensors while it is bound.
+struct Addresses {
+  const TaskBuffers& buffers;
+  const AddressOf& elsewhere;
+  std::map<std::string, DeviceAddress> workspaces;
+
+  std::optional<DeviceAddress> Of(const ConcreteArg& arg) const {
+    if (InWorkspace(arg.kind)) {
+      const auto found = workspaces.find(arg.name);
+      return found == workspaces.end() ? std::nullopt : std::optional(found->second);
+    }
+    if (const auto address = elsewhere(arg.name)) return address;
+    const TaskBuffers::Tensor* tensor = buffers.Find(arg.name);
+    return tensor ? std::optional(tensor->address) : std::nullopt;
+  }
+};
+
+Result<DeviceAddress> AddWorkspace(Device& device, const ConcreteWorkspace& workspace,
+                                   Workspaces contents, const AddressOf& workspace_at,
+                                   BoundPlan& bound) {
+  const uint64_t bytes = std::max<uint64_t>(workspace.bytes, 16);
+  if (const auto at = workspace_at ? workspace_at(workspace.name) : std::nullopt) {
+    if (contents == Workspaces::kPoisoned)
+      ATUNNER_RETURN_IF_ERROR(device.Fill(*at, kNanByte, bytes));
+    return *at;
+  }
+  ATUNNER_TRY(auto memory, device.Allocate(bytes));
+  if (contents == Workspaces::kPoisoned)
+    ATUNNER_RETURN_IF_ERROR(device.Fill(memory->address(), kNanByte, bytes));
+  return bound.workspaces.emplace_back(std::move(memory))->address();
+}
+
+Result<KernelArg> BindArg(Device& device, const ConcreteStep& step, const ConcreteArg& arg,
+                          const Addresses& addresses, BoundPlan& bound) {
+  if (arg.kind == ArgBinding::Kind::kScalar) return KernelArg::Scalar(arg.scalar);
+  if (IsTexture(arg.kind)) return Textured(device, arg, bound);
+  const auto address = addresses.Of(arg);
+  if (!address)
+    return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name +
+                   "'");
+  return Pointing(device, arg, *address);
+}
+
+Status AddSymbolCopy(const SymbolCopy& copy, const TaskBuffers& buffers, BoundPlan& bound) {
+  const TaskBuffers::Tensor* tensor = buffers.Find(copy.tensor);
+  if (!tensor)
+    return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" + copy.tensor +
+                   "'");
+  bound.symbol_copies.push_back(
+      {copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
+  return {};
+}
+
+}  // namespace
+
+Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelSpec& spec,
+                           const TaskBuffers& buffers, const AddressOf& elsewhere,
+                           Workspaces contents, const AddressOf& workspace_at) {
+  ATUNNER_TRY(const ConcretePlan concrete, Resolve(plan, buffers.dims(), spec.attributes));
+  BoundPlan bound;
+  Addresses addresses{buffers, elsewhere, {}};
+  for (const ConcreteWorkspace& workspace : concrete.workspaces) {
+    ATUNNER_TRY(addresses.workspaces[workspace.name],
+                AddWorkspace(device, workspace, contents, workspace_at, bound));
+  }
+  for (const ConcreteStep& step : concrete.steps) {
+    const LaunchShape shape{step.grid,         step.block,       step.cluster,
+                            step.shared_bytes, step.cooperative, step.programmatic};
+    BoundStep& out = bound.steps.emplace_back(BoundStep{step.entry, shape, {}});
+    for (const ConcreteArg& arg : step.args) {
+      ATUNNER_TRY(out.args.emplace_back(), BindArg(device, step, arg, addresses, bound));
+    }
+  }
+  for (const SymbolCopy& copy : concrete.symbols)
+    ATUNNER_RETURN_IF_ERROR(AddSymbolCopy(copy, buffers, bound));
+  return bound;
+}
+
+Status PoisonWorkspaces(Device& device, JudgeKernels& kernels, const BoundPlan& plan,
+                        const Poison& poison) {
+  for (size_t i = 0; i < plan.workspaces.size(); ++i) {
+    const Buffer& memory = *plan.workspaces[i];
+    // Nobody knows the types of a workspace's contents. Of float32, most words are also large
+    // integers, and pairs of large 16-bit floats.
+    const Poison own = poison.Of(kWorkspacePositions + i);
+    const uint64_t words = memory.bytes() / sizeof(float), rest = memory.bytes() % sizeof(float);
+    ATUNNER_RETURN_IF_ERROR(kernels.FillPoison(memory.address(), DType::kFloat32, words, own));
+    if (rest != 0)
+      ATUNNER_RETURN_IF_ERROR(kernels.FillPoison(memory.address() + words * sizeof(float),
+                                                 DType::kUInt8, rest, own.Of(0)));
+    device.MarkContents(memory.address(), memory.bytes(), false);
+  }
+  return {};
+}
+
+Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) {
+  for (const BoundPlan::Copy& copy : plan.symbol_copies) {
+    ATUNNER_TRY(const auto found, device.FindSymbol(module, copy.symbol));
+    if (found.second < copy.bytes) {
+      return Invalid("symbol '" + copy.symbol + "' holds " + std::to_string(found.second) +
+                     " bytes, the argument has " + std::to_string(copy.bytes));
+    }
+    ATUNNER_RETURN_IF_ERROR(device.CopyWithin(found.first, copy.from, copy.bytes));
+  }
+  return {};
+}
+
+Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan,
+                              const LaunchOptions& options) {
+  LaunchOutcome all;
+  for (const BoundStep& step : plan.steps) {
+    ATUNNER_TRY(LaunchOutcome outcome,
+                device.Launch(module, step.entry, step.shape, step.args, options));
+    outcome.blocks_executed += all.blocks_executed;
+    all = std::move(outcome);
+    if (!all.completed()) break;
+  }
+  return all;
+}
+
+}  // namespace atunner
