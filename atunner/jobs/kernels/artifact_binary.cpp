@@ -1,6 +1,8 @@
 #include "atunner/jobs/kernels/artifact_binary.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "atunner/compile/cubin.h"
 
@@ -30,36 +32,72 @@ bool LimitsRegisters(const Artifact& artifact) {
   });
 }
 
+/// Compiles a text as the artifact's compiler did.
+Result<CompileOutcome> Rebuild(std::string name, std::string text, Language language,
+                               const Artifact& artifact, Compiler& compiler) {
+  SourceUnit source;
+  source.name = std::move(name);
+  source.text = std::move(text);
+  source.language = language;
+  return compiler.Compile({std::move(source), EntriesOf(artifact.plan), artifact.arch});
+}
+
+std::string DifferenceText(const std::string& stored, const std::string& made) {
+  const auto differs = Difference(stored, made);
+  if (!differs) return differs.error().ToString();
+  return differs->empty() ? "" : "differ in " + *differs;
+}
+
+BinaryComparison Foreign(const std::string& difference) {
+  return {Kind::kForeign,
+          "kernel.cubin, which a GPU runs, is not what kernel.ptx assembles to: "
+          "they " +
+              difference};
+}
+
+/// Where the same compiler makes kernel.ptx of kernel.cu again, it makes the cubin again, too.
+/// nullopt if it does not: options of a user's kernel are not part of the artifact.
+Result<std::optional<BinaryComparison>> CompareWithSource(const std::string& cuda,
+                                                          const std::string& ptx,
+                                                          const std::string& cubin,
+                                                          const Artifact& artifact,
+                                                          Compiler& compiler) {
+  if (cuda.empty() || artifact.compiler != compiler.Version()) return std::nullopt;
+  ATUNNER_TRY(const CompileOutcome outcome,
+              Rebuild("kernel.cu", cuda, Language::kCudaCpp, artifact, compiler));
+  if (!outcome.ok() || outcome.module->ptx != ptx) return std::nullopt;
+  const std::string difference = DifferenceText(cubin, outcome.module->cubin);
+  return difference.empty() ? BinaryComparison{} : Foreign(difference);
+}
+
 }  // namespace
 
 Result<BinaryComparison> CompareBinaries(const Path& folder, const Artifact& artifact,
                                          Compiler& compiler) {
   ATUNNER_TRY(const std::string cubin, ReadArtifactFile(folder, artifact, "kernel.cubin"));
-  SourceUnit source;
-  ATUNNER_TRY(source.text, ReadArtifactFile(folder, artifact, "kernel.ptx"));
-  if (cubin.empty() || source.text.empty()) return BinaryComparison{};
-  source.name = "kernel.ptx";
-  source.language = Language::kPtx;
+  ATUNNER_TRY(std::string ptx, ReadArtifactFile(folder, artifact, "kernel.ptx"));
+  if (cubin.empty() || ptx.empty()) return BinaryComparison{};
+  ATUNNER_TRY(const std::string cuda, ReadArtifactFile(folder, artifact, "kernel.cu"));
+  ATUNNER_TRY(const auto by_source, CompareWithSource(cuda, ptx, cubin, artifact, compiler));
+  if (by_source) return *by_source;
   ATUNNER_TRY(const CompileOutcome outcome,
-              compiler.Compile({source, EntriesOf(artifact.plan), artifact.arch}));
+              Rebuild("kernel.ptx", std::move(ptx), Language::kPtx, artifact, compiler));
   if (!outcome.ok())
     return BinaryComparison{Kind::kUnknown,
                             "whether kernel.cubin is the program of kernel.ptx is "
                             "not known, which does not assemble here: " +
                                 outcome.error};
-  const auto differs = Difference(cubin, outcome.module->cubin);
-  if (differs && differs->empty()) return BinaryComparison{};
-  const std::string what = differs ? "differ in " + *differs : differs.error().ToString();
-  if (artifact.compiler != compiler.Version() || LimitsRegisters(artifact))
-    return BinaryComparison{Kind::kUnknown,
-                            "whether kernel.cubin, which a GPU runs, is the program of kernel.ptx "
-                            "is not known: made by " +
-                                artifact.compiler + ", assembled by " + compiler.Version() +
-                                ", they " + what};
-  return BinaryComparison{Kind::kForeign,
-                          "kernel.cubin, which a GPU runs, is not what kernel.ptx assembles to: "
-                          "they " +
-                              what};
+  const std::string difference = DifferenceText(cubin, outcome.module->cubin);
+  if (difference.empty()) return BinaryComparison{};
+  // The assembler links: it places variables of the module otherwise than NVRTC.
+  const bool other_route = !cuda.empty() || artifact.compiler != compiler.Version() ||
+                           LimitsRegisters(artifact);
+  if (!other_route) return Foreign(difference);
+  return BinaryComparison{Kind::kUnknown,
+                          "whether kernel.cubin, which a GPU runs, is the program of kernel.ptx "
+                          "is not known: made by " +
+                              artifact.compiler + ", assembled by " + compiler.Version() +
+                              ", they " + difference};
 }
 
 }  // namespace atunner::jobs

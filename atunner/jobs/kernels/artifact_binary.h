@@ -10,17 +10,17 @@ namespace atunner::jobs {
 
 struct BinaryComparison {
   enum class Kind {
-    kSame,     ///< kernel.ptx assembles to the machine code of kernel.cubin, or there is no cubin
-    kForeign,  ///< it assembles to other code with the compiler that made the artifact
-    kUnknown,  ///< other code, by another compiler version or with a limit of registers
+    kSame,     ///< kernel.ptx is the program of kernel.cubin, or there is no cubin
+    kForeign,  ///< the compiler that made the artifact makes another cubin of it
+    kUnknown,  ///< another cubin, made by another version, with other options or by another way
   };
   Kind kind = Kind::kSame;
   std::string detail;  ///< one sentence; empty for kSame
 };
 
 /// A GPU runs kernel.cubin, the virtual GPU kernel.ptx. Digests say only that nobody changed a file
-/// without the manifest. So the PTX is assembled again and compared with the cubin, kernel by
-/// kernel.
+/// without the manifest. So kernel.cu is compiled again: if that gives kernel.ptx, it must give the
+/// machine code of kernel.cubin. Otherwise kernel.ptx is assembled and compared, kernel by kernel.
 Result<BinaryComparison> CompareBinaries(const Path& folder, const Artifact& artifact,
                                          Compiler& compiler);
 

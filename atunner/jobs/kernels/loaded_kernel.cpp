@@ -141,7 +141,7 @@ Status KernelOnVirtualGpu::Fill(const LoadedKernel& kernel, Compiler& compiler) 
   for (size_t i = 0; i < plan_->workspaces.size(); ++i) {
     const Buffer& workspace = *plan_->workspaces[i];
     gpu_.SetName(workspace.address(), kernel.candidate.plan.workspaces[i].name);
-    gpu_.MarkUndefined(workspace.address(), workspace.bytes());
+    gpu_.MarkContents(workspace.address(), workspace.bytes(), false);
   }
   return CopySymbols(gpu_, *module_, *plan_);
 }

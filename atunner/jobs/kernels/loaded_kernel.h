@@ -8,7 +8,7 @@
 
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
-#include "atunner/verify/task_buffers.h"
+#include "atunner/verify/launch/task_buffers.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
 namespace atunner::jobs {

@@ -20,9 +20,9 @@ Status CompareBinary(const Path& folder, const Artifact& artifact, Compiler& com
   ATUNNER_TRY(const BinaryComparison found, CompareBinaries(folder, artifact, compiler));
   if (found.kind == BinaryComparison::Kind::kSame) return {};
   CheckRecord record{.check = "binary", .detail = found.detail};
-  // Noted, not refused: NVRTC and the assembler of PTX may order the same instructions differently.
-  record.passed = true;
+  record.passed = found.kind == BinaryComparison::Kind::kUnknown;
   verdict.checks.push_back(std::move(record));
+  if (found.kind == BinaryComparison::Kind::kForeign) verdict.kind = VerdictKind::kUnchecked;
   verdict.reason += (verdict.reason.empty() ? "" : "; ") + found.detail;
   return {};
 }
