@@ -67,8 +67,7 @@ TEST_P(Example, TunesOnTheVirtualGpu) {
   const auto trials = (*store)->Trials(run->id);
   ASSERT_TRUE(trials) << trials.error().ToString();
   EXPECT_GT(trials->size(), 1u);
-  for (const Trial& trial : *trials)
-    EXPECT_TRUE(trial.verdict.passed()) << trial.verdict.reason;
+  for (const Trial& trial : *trials) EXPECT_TRUE(trial.verdict.passed()) << trial.verdict.reason;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Example, testing::ValuesIn(Examples()), [](const auto& each) {

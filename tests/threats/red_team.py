@@ -16,6 +16,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -138,6 +139,9 @@ def print_case(name, honest, trials, note, faults):
 
 def main():
     args = arguments()
+    if args.target_gpu == "auto" and shutil.which("nvidia-smi") is None:
+        print("skipped: there is no GPU")
+        return 77
     wrong = [pathlib.Path(folder) for folder in args.wrong or [HERE / "wrong"]]
     honest = [pathlib.Path(folder) for folder in args.honest or [HERE / "honest"]]
     work = [(case, False) for folder in wrong for case in cases_of(folder)]

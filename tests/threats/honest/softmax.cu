@@ -48,11 +48,11 @@ extern "C" __global__ void k(const float* x, float* y, int rows, int cols) {
   for (int j = t; j < cols; j += 128) {
     const float n = fmaxf(m, p[j]);
     const float none = -__int_as_float(0x7f800000);
-    s = (m == none ? 0 : s * expf(m - n)) + (p[j] == none ? 0 : expf(p[j] - n));
+    s = (s == 0 ? 0 : s * expf(m - n)) + (p[j] == none ? 0 : expf(p[j] - n));
     m = n;
   }
   const float n = all_max(m, part);
-  s = all_sum(m == -__int_as_float(0x7f800000) ? 0.0f : s * expf(m - n), part);
+  s = all_sum(s == 0 ? 0.0f : s * expf(m - n), part);
   for (int j = t; j < cols; j += 128) r[j] = expf(p[j] - n) / s;
 #else  // sum in double
   float m = p[0];
