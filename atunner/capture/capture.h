@@ -51,10 +51,10 @@ struct LaunchConfiguration {
   bool operator==(const LaunchConfiguration&) const = default;
 };
 
-/// Eight bytes of a parameter that hold the address of a buffer's byte `offset`. It may lie inside
-/// a structure.
+/// Eight bytes of a parameter or of a buffer that hold the address of a buffer's byte `offset`. In
+/// a parameter they may lie inside a structure.
 struct CapturedPointer {
-  uint32_t at = 0;    ///< position in the parameter, bytes
+  uint64_t at = 0;    ///< position in the parameter or buffer, bytes
   size_t buffer = 0;  ///< index in CapturedLaunch::buffers
   uint64_t offset = 0;
   bool operator==(const CapturedPointer&) const = default;
@@ -75,10 +75,12 @@ struct ByteRange {
 /// An allocation that a launch may reach.
 struct CapturedBuffer {
   uint64_t bytes = 0;
-  BlobId before;  ///< contents before the launch; "" if all of it was undefined
-  BlobId after;   ///< contents after it; "" if the launch changed nothing
+  /// Contents before the launch, zero where a pointer is; "" if all of it was undefined
+  BlobId before;
+  BlobId after;  ///< contents after it, pointers as they are; "" if the launch changed nothing
   /// Ascending. The virtual GPU knows them exactly; a real GPU gives the range that changed.
   std::vector<ByteRange> written;
+  std::vector<CapturedPointer> pointers;  ///< before the launch
   bool operator==(const CapturedBuffer&) const = default;
 };
 

@@ -46,7 +46,7 @@ namespace {
 TEST(CaptureFuzz, DamagedRecordsNeverCrash) {
   CapturedLaunch launch;
   launch.parameters = {{std::string(8, '\0'), {{0, 0, 16}}}, {"abcd", {}}};
-  launch.buffers = {{64, std::string(32, 'a'), "", {{0, 8}, {16, 64}}}};
+  launch.buffers = {{64, std::string(32, 'a'), "", {{0, 8}, {16, 64}}, {{8, 0, 4}}}};
   launch.symbols = {{"c", 4, std::string(32, 'b'), ""}};
   std::string good;
   for (const Record& record : {Record(CaptureHead{"app", {"1"}, "A100", Evidence::kPredicted}),

@@ -18,23 +18,26 @@ Status CheckBlob(const BlobId& id, const std::string& where) {
   return id.empty() || IsBlobId(id) ? Status{} : Invalid("'" + id + "' names no blob", where);
 }
 
-Status CheckParameter(const CapturedParameter& parameter, const CapturedLaunch& launch,
-                      const std::string& where) {
-  for (const CapturedPointer& pointer : parameter.pointers) {
+/// `bytes`: of the parameter or buffer that holds the pointers.
+Status CheckPointers(const std::vector<CapturedPointer>& pointers, uint64_t bytes,
+                     const CapturedLaunch& launch, const std::string& where) {
+  for (const CapturedPointer& pointer : pointers) {
     if (pointer.buffer >= launch.buffers.size())
       return Invalid(fmt::format("there is no buffer {}", pointer.buffer), where);
-    if (pointer.at + kPointerBytes > parameter.bytes.size())
-      return Invalid("a pointer does not fit into its parameter", where);
+    if (bytes < kPointerBytes || pointer.at > bytes - kPointerBytes)
+      return Invalid("a pointer lies outside of its parameter or buffer", where);
     if (pointer.offset > launch.buffers[pointer.buffer].bytes)
-      return Invalid("a pointer lies outside of its buffer", where);
+      return Invalid("a pointer leads out of its buffer", where);
   }
   return {};
 }
 
-Status CheckBuffer(const CapturedBuffer& buffer, const std::string& where) {
+Status CheckBuffer(const CapturedBuffer& buffer, const CapturedLaunch& launch,
+                   const std::string& where) {
   ATUNNER_RETURN_IF_ERROR(CheckBlob(buffer.before, where));
   ATUNNER_RETURN_IF_ERROR(CheckBlob(buffer.after, where));
   if (buffer.bytes > kMostBufferBytes) return Invalid("a buffer is too large", where);
+  ATUNNER_RETURN_IF_ERROR(CheckPointers(buffer.pointers, buffer.bytes, launch, where));
   uint64_t last = 0;
   for (const ByteRange& range : buffer.written) {
     if (range.begin < last || range.end < range.begin || range.end > buffer.bytes)
@@ -76,9 +79,9 @@ class Assembler {
   Status Take(CapturedLaunch launch) {
     ATUNNER_RETURN_IF_ERROR(CheckKernel(launch.kernel));
     for (const CapturedParameter& one : launch.parameters)
-      ATUNNER_RETURN_IF_ERROR(CheckParameter(one, launch, where_));
+      ATUNNER_RETURN_IF_ERROR(CheckPointers(one.pointers, one.bytes.size(), launch, where_));
     for (const CapturedBuffer& one : launch.buffers)
-      ATUNNER_RETURN_IF_ERROR(CheckBuffer(one, where_));
+      ATUNNER_RETURN_IF_ERROR(CheckBuffer(one, launch, where_));
     for (const CapturedSymbol& one : launch.symbols) {
       ATUNNER_RETURN_IF_ERROR(CheckBlob(one.before, where_));
       ATUNNER_RETURN_IF_ERROR(CheckBlob(one.after, where_));

@@ -8,6 +8,7 @@
 #include "atunner/base/files.h"
 #include "atunner/capture/capture_reader.h"
 #include "atunner/capture/capture_writer.h"
+#include "atunner/capture/replacement.h"
 
 namespace atunner::capture {
 namespace {
@@ -29,7 +30,8 @@ class Captures : public testing::Test {
     launch.configuration = {{40}, {256}, {}, 1024, true, false};
     launch.parameters = {{std::string(8, '\0'), {{0, 0, 16}}},
                          {std::string("\x00\xff\x7f", 3), {}}};
-    launch.buffers = {{64, writer.Put(std::string(64, 'x')).value(), "", {{0, 8}, {16, 64}}}};
+    launch.buffers = {
+        {64, writer.Put(std::string(64, 'x')).value(), "", {{0, 8}, {16, 64}}, {{8, 0, 4}}}};
     launch.symbols = {{"c", 4, writer.Put("abcd").value(), ""}};
     launch.seconds = 0.25;
     capture.launches = {launch};
@@ -132,6 +134,20 @@ TEST_F(Captures, AFolderThatCannotBeWrittenIsSaid) {
   CaptureWriter writer("/proc/nothing/app.capture");
   EXPECT_FALSE(writer.Put("x"));
   EXPECT_EQ(writer.Append(CaptureNote{"x"}).error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(Captures, ReplacementsComeBackAndNameFilesOfTheirFolder) {
+  const Replacement replacement{"_Z1kPf", "3f2a", "kernel.ptx",
+                                "sm_90",  "k",    {{{{40}, {256}}, {{20}, {512}, {}, 64}}}};
+  ASSERT_TRUE(WriteReplacement(dir_.path(), replacement));
+  EXPECT_EQ(ReadReplacement(dir_.path()).value(), replacement);
+  Replacement hostile = replacement;
+  hostile.image = "../kernel.ptx";
+  ASSERT_TRUE(WriteReplacement(dir_.path(), hostile));
+  EXPECT_THAT(ReadReplacement(dir_.path()).error().ToString(), HasSubstr("no file of this folder"));
+  EXPECT_EQ(ReadReplacement(dir_.path() / "none").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / kReplacementFile, "{\"format\": 1}"));
+  EXPECT_THAT(ReadReplacement(dir_.path()).error().ToString(), HasSubstr("kernel"));
 }
 
 TEST(Capture, TheLongestGroupComesFirst) {

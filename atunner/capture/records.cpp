@@ -7,6 +7,29 @@
 namespace atunner::capture {
 namespace {
 
+Json DimJson(const Dim3& dim) { return Json{dim.x, dim.y, dim.z}; }
+Dim3 DimOf(const Json& json) {
+  return {json.at(0).get<uint32_t>(), json.at(1).get<uint32_t>(), json.at(2).get<uint32_t>()};
+}
+
+}  // namespace
+
+Json ConfigurationJson(const LaunchConfiguration& shape) {
+  return {{"grid", DimJson(shape.grid)},       {"block", DimJson(shape.block)},
+          {"cluster", DimJson(shape.cluster)}, {"shared_bytes", shape.shared_bytes},
+          {"cooperative", shape.cooperative},  {"programmatic", shape.programmatic}};
+}
+LaunchConfiguration ConfigurationOf(const Json& json) {
+  return {DimOf(json.at("grid")),
+          DimOf(json.at("block")),
+          DimOf(json.at("cluster")),
+          json.at("shared_bytes").get<uint32_t>(),
+          json.at("cooperative").get<bool>(),
+          json.at("programmatic").get<bool>()};
+}
+
+namespace {
+
 constexpr const char* kKinds[] = {"head", "module", "kernel", "launch", "groups", "note", "end"};
 
 std::string HexOf(std::string_view bytes) {
@@ -31,25 +54,6 @@ Result<std::string> BytesOf(const std::string& hex, const std::string& where) {
   return bytes;
 }
 
-Json DimJson(const Dim3& dim) { return Json{dim.x, dim.y, dim.z}; }
-Dim3 DimOf(const Json& json) {
-  return {json.at(0).get<uint32_t>(), json.at(1).get<uint32_t>(), json.at(2).get<uint32_t>()};
-}
-
-Json ConfigurationJson(const LaunchConfiguration& shape) {
-  return {{"grid", DimJson(shape.grid)},       {"block", DimJson(shape.block)},
-          {"cluster", DimJson(shape.cluster)}, {"shared_bytes", shape.shared_bytes},
-          {"cooperative", shape.cooperative},  {"programmatic", shape.programmatic}};
-}
-LaunchConfiguration ConfigurationOf(const Json& json) {
-  return {DimOf(json.at("grid")),
-          DimOf(json.at("block")),
-          DimOf(json.at("cluster")),
-          json.at("shared_bytes").get<uint32_t>(),
-          json.at("cooperative").get<bool>(),
-          json.at("programmatic").get<bool>()};
-}
-
 Json BodyOf(const CaptureHead& head) {
   return {{"format", kFormatVersion},
           {"program", head.program},
@@ -64,18 +68,21 @@ Json BodyOf(const CapturedKernel& kernel) {
   return {{"module", kernel.module}, {"name", kernel.name}, {"readable", kernel.readable}};
 }
 
-Json ParameterJson(const CapturedParameter& parameter) {
-  Json json{{"bytes", HexOf(parameter.bytes)}, {"pointers", Json::array()}};
-  for (const CapturedPointer& pointer : parameter.pointers)
-    json["pointers"].push_back(
-        {{"at", pointer.at}, {"buffer", pointer.buffer}, {"offset", pointer.offset}});
+Json PointersJson(const std::vector<CapturedPointer>& pointers) {
+  Json json = Json::array();
+  for (const CapturedPointer& pointer : pointers)
+    json.push_back({{"at", pointer.at}, {"buffer", pointer.buffer}, {"offset", pointer.offset}});
   return json;
+}
+Json ParameterJson(const CapturedParameter& parameter) {
+  return {{"bytes", HexOf(parameter.bytes)}, {"pointers", PointersJson(parameter.pointers)}};
 }
 Json BufferJson(const CapturedBuffer& buffer) {
   Json json{{"bytes", buffer.bytes},
             {"before", buffer.before},
             {"after", buffer.after},
-            {"written", Json::array()}};
+            {"written", Json::array()},
+            {"pointers", PointersJson(buffer.pointers)}};
   for (const ByteRange& range : buffer.written)
     json["written"].push_back(Json{range.begin, range.end});
   return json;
@@ -129,19 +136,25 @@ Result<Record> HeadOf(const Json& json, const std::string& where) {
                      json.at("gpu").get<std::string>(), EvidenceOf(json)};
 }
 
+std::vector<CapturedPointer> PointersOf(const Json& json) {
+  std::vector<CapturedPointer> pointers;
+  for (const Json& one : json)
+    pointers.push_back({one.at("at").get<uint64_t>(), one.at("buffer").get<size_t>(),
+                        one.at("offset").get<uint64_t>()});
+  return pointers;
+}
 Result<CapturedParameter> ParameterOf(const Json& json, const std::string& where) {
   CapturedParameter parameter;
   ATUNNER_TRY(parameter.bytes, BytesOf(json.at("bytes").get<std::string>(), where));
-  for (const Json& one : json.at("pointers"))
-    parameter.pointers.push_back({one.at("at").get<uint32_t>(), one.at("buffer").get<size_t>(),
-                                  one.at("offset").get<uint64_t>()});
+  parameter.pointers = PointersOf(json.at("pointers"));
   return parameter;
 }
 CapturedBuffer BufferOf(const Json& json) {
   CapturedBuffer buffer{json.at("bytes").get<uint64_t>(),
                         json.at("before").get<std::string>(),
                         json.at("after").get<std::string>(),
-                        {}};
+                        {},
+                        PointersOf(json.at("pointers"))};
   for (const Json& range : json.at("written"))
     buffer.written.push_back({range.at(0).get<uint64_t>(), range.at(1).get<uint64_t>()});
   return buffer;

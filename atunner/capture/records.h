@@ -21,6 +21,10 @@ struct GroupsRecord {
 using Record = std::variant<CaptureHead, CapturedModule, CapturedKernel, CapturedLaunch,
                             GroupsRecord, CaptureNote, CaptureEnding>;
 
+Json ConfigurationJson(const LaunchConfiguration& configuration);
+/// Throws Json::exception for a missing or mistyped field.
+LaunchConfiguration ConfigurationOf(const Json& json);
+
 Json ToJson(const Record& record);
 /// kInvalidInput names the missing or mistyped field; kUnsupported a newer format.
 Result<Record> RecordOf(const Json& json, const std::string& where);
