@@ -100,6 +100,10 @@ Status LoadedKernel::AddParameter(Step& step, const ConcreteArg& arg,
     return Fail(
         ErrorCode::kUnsupported, "'" + step.entry + "' takes a texture object", "",
         "launch the artifact's kernel by the driver: only tensors and numbers are passed here");
+  if (arg.kind == ArgBinding::Kind::kBytes)
+    return Fail(ErrorCode::kUnsupported,
+                "'" + step.entry + "' was captured from a program, with its parameters as bytes",
+                "", "`atunner apply` runs the program with it");
   Parameter& parameter = step.parameters.emplace_back(
       Parameter{arg.kind, 0, 0, arg.scalar, arg.map});
   if (IsMap(arg.kind) && driver().cu().encode_tiled == nullptr)

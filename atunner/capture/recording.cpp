@@ -62,19 +62,23 @@ LaunchGroup& Recording::GroupOf(const LaunchFacts& launch) {
   return groups_[at->second];
 }
 
-bool Recording::Wants(const LaunchFacts& launch, bool first_of_group) {
-  if (!first_of_group || recorded_[launch.kernel] >= limits_.launches_of_kernel) return false;
-  ++recorded_[launch.kernel];
-  return true;
+bool Recording::Wants(const LaunchFacts& launch) const {
+  if (!IsActive() || group_index_.contains(KeyOf(launch))) return false;
+  const auto recorded = recorded_.find(launch.kernel);
+  return recorded == recorded_.end() || recorded->second < limits_.launches_of_kernel;
+}
+
+void Recording::Count(const LaunchFacts& launch) {
+  if (!IsActive()) return;
+  ++GroupOf(launch).launches;
+  ++launches_;
+  if (launches_ >= 2 * groups_written_at_) Finish();
 }
 
 bool Recording::Begin(const LaunchFacts& launch, const ProgramMemory& memory) {
   if (!IsActive()) return false;
-  LaunchGroup& group = GroupOf(launch);
-  const bool first = group.launches++ == 0;
-  ++launches_;
-  if (launches_ >= 2 * groups_written_at_) Finish();
-  if (!Wants(launch, first)) return false;
+  Count(launch);
+  ++recorded_[launch.kernel];
   pending_.emplace();
   pending_->launch.number = launches_ - 1;
   pending_->launch.kernel = launch.kernel;

@@ -67,7 +67,11 @@ class Recording {
   size_t AddModule(std::string_view ptx, std::string_view cubin, int arch);
   size_t AddKernel(CapturedKernel kernel);
 
-  /// Counts the launch. True if End has to be called with what it wrote.
+  /// True if the memory of the launch is to be recorded: then call Begin with all facts and End,
+  /// else Count. Looks at kernel and configuration only.
+  bool Wants(const LaunchFacts& launch) const;
+  void Count(const LaunchFacts& launch);
+  /// Counts the launch and records its memory. True if End has to be called with what it wrote.
   bool Begin(const LaunchFacts& launch, const ProgramMemory& memory);
   /// `written`: addresses that the launch wrote, ascending; nullopt: unknown, then changes are
   /// found by comparing. `seconds` 0 = unknown.
@@ -95,7 +99,6 @@ class Recording {
 
   LaunchGroup& GroupOf(const LaunchFacts& launch);
   bool IsActive() const { return problem_.empty() && process_ == getpid(); }
-  bool Wants(const LaunchFacts& launch, bool first_of_group);
   Status Snapshot(const LaunchFacts& launch, const ProgramMemory& memory);
   /// Index of the buffer around the address, added if it is new; nullopt if there is none.
   std::optional<size_t> BufferAt(uint64_t address, const ProgramMemory& memory);

@@ -330,14 +330,24 @@ class NvrtcCompiler : public Compiler {
   }
 
   CompileOutcome Assemble(const CompileRequest& request, CompiledModule module) {
-    static const Result<JitLink> linker = OpenJitLink();
     module.ptx = request.source.text;
+    if (request.arch.starts_with("compute_")) {  // PTX is wanted, and here it is
+      EntryNames names;
+      for (const std::string& entry : request.entries) names.emplace_back(entry, entry);
+      return Finish(request, std::move(module), "", names);
+    }
+    static const Result<JitLink> linker = OpenJitLink();
     if (!linker)
       return {std::nullopt, "PTX candidates need nvJitLink: " + linker.error().ToString(), false};
     const std::string arch = "-arch=" + request.arch;
-    const char* options[] = {arch.c_str(), "-verbose", "-lineinfo"};
+    std::vector<std::string> options = {arch, "-verbose", "-lineinfo"};
+    for (const std::string& option : request.source.options) {
+      if (option.starts_with("--maxrregcount=")) options.push_back(option.substr(1));
+    }
+    std::vector<const char*> raw;
+    for (const std::string& option : options) raw.push_back(option.c_str());
     void* handle = nullptr;
-    if (linker->create(&handle, 3, options) != 0)
+    if (linker->create(&handle, static_cast<uint32_t>(raw.size()), raw.data()) != 0)
       return {std::nullopt, "nvJitLink refuses " + request.arch, false};
     constexpr int kInputPtx = 2;
     const bool ok = linker->add_data(handle, kInputPtx, module.ptx.c_str(), module.ptx.size() + 1,

@@ -152,12 +152,21 @@ Status CheckResults(const UserKernel& kernel) {
                  "mark the argument that it writes as out or inout");
 }
 
+/// Names of the tensors whose addresses a launch passes.
+std::vector<std::string> TensorsOf(const LaunchStep& step) {
+  std::vector<std::string> names;
+  for (const ArgBinding& arg : step.args) {
+    if (arg.kind == ArgBinding::Kind::kTensor) names.push_back(arg.name);
+    for (const ParameterBytes::Pointer& pointer : arg.raw.pointers) names.push_back(pointer.name);
+  }
+  return names;
+}
+
 Status CheckPlan(const UserKernel& kernel, const RenderedKernel& rendered) {
   for (const LaunchStep& step : kernel.plan.steps) {
-    for (const ArgBinding& arg : step.args) {
-      if (arg.kind != ArgBinding::Kind::kTensor || kernel.spec.FindArg(arg.name) != nullptr)
-        continue;
-      return Invalid("kernel '" + step.entry + "' is given the unknown argument '" + arg.name + "'",
+    for (const std::string& name : TensorsOf(step)) {
+      if (kernel.spec.FindArg(name) != nullptr) continue;
+      return Invalid("kernel '" + step.entry + "' is given the unknown argument '" + name + "'",
                      kernel.source.name);
     }
   }

@@ -23,9 +23,10 @@ int Main(int argc, char** argv) {
     return RunnerMain(argv[2], std::atoi(argv[3]));
   if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
   VerbList verbs;
-  for (const auto add : {AddOptimize, AddTune, AddPredict, AddHardwareOptimize, AddBenchmark,
-                         AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
-                         AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig})
+  for (const auto add :
+       {AddOptimize, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddBenchmark,
+        AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts, AddDevices, AddDoctor,
+        AddOperators, AddTest, AddRuns, AddConfig})
     add(verbs);
   return verbs.Execute(argc, argv);
 }

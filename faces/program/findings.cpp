@@ -62,12 +62,28 @@ Findings ReadFindings(const Json& json) {
 
 }  // namespace
 
+namespace {
+CaptureOrder ReadCaptureOrder(const Json& json) {
+  CaptureOrder order{json.at("folder"), {}};
+  order.limits.launches_of_kernel = json.at("launches");
+  order.limits.snapshot_bytes = json.at("snapshot_bytes");
+  order.limits.all_snapshots_bytes = json.at("all_snapshots_bytes");
+  return order;
+}
+}  // namespace
+
 Json ToJson(const Order& order) {
-  return {{"profile", ToJson(order.profile)},
-          {"groups", order.groups},
-          {"timeout_seconds", order.timeout_seconds},
-          {"max_instructions", order.max_instructions},
-          {"report", order.report}};
+  Json json{{"profile", ToJson(order.profile)},
+            {"groups", order.groups},
+            {"timeout_seconds", order.timeout_seconds},
+            {"max_instructions", order.max_instructions},
+            {"report", order.report}};
+  if (order.capture)
+    json["capture"] = {{"folder", order.capture->folder},
+                       {"launches", order.capture->limits.launches_of_kernel},
+                       {"snapshot_bytes", order.capture->limits.snapshot_bytes},
+                       {"all_snapshots_bytes", order.capture->limits.all_snapshots_bytes}};
+  return json;
 }
 
 Result<Order> ReadOrder(const std::string& text) {
@@ -79,6 +95,7 @@ Result<Order> ReadOrder(const std::string& text) {
     order.timeout_seconds = json.at("timeout_seconds");
     order.max_instructions = json.at("max_instructions");
     order.report = json.at("report");
+    if (json.contains("capture")) order.capture = ReadCaptureOrder(json.at("capture"));
     return order;
   } catch (const Json::exception& error) {
     return Invalid(error.what(), kOrderVariable);

@@ -2,9 +2,11 @@
 // the library inside the program, which sends back its findings.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "atunner/capture/recording.h"
 #include "atunner/device/device.h"
 #include "atunner/model/json/json.h"
 
@@ -12,6 +14,12 @@ namespace atunner::program {
 
 /// The environment variable that holds Order as JSON.
 inline constexpr const char* kOrderVariable = "ATUNNER_PROGRAM";
+
+/// Where to record what the program launches.
+struct CaptureOrder {
+  std::string folder;  ///< of a capture that was begun
+  capture::RecordingLimits limits;
+};
 
 /// The device to simulate, and the hazards to look for.
 struct Order {
@@ -21,6 +29,7 @@ struct Order {
   uint64_t max_instructions = uint64_t{1} << 28;
   /// A file to which each process appends its findings, one line each time that they grew.
   std::string report;
+  std::optional<CaptureOrder> capture;
 };
 Json ToJson(const Order& order);
 Result<Order> ReadOrder(const std::string& text);

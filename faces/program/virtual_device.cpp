@@ -12,6 +12,7 @@
 
 #include "atunner/device/profiles.h"
 #include "atunner/ptx/link.h"
+#include "faces/program/recorder.h"
 
 namespace atunner::program {
 namespace {
@@ -103,7 +104,10 @@ VirtualDevice& VirtualDevice::Get() {
 
 VirtualDevice::VirtualDevice(Order order) : order_(std::move(order)), gpu_(order_.profile) {
   gpu_.TrackMemory();
+  if (order_.capture) recorder_ = std::make_unique<Recorder>(*order_.capture, gpu_);
 }
+
+VirtualDevice::~VirtualDevice() = default;
 
 Result<std::string> VirtualDevice::PtxOf(const char* image, const char* const* linked) const {
   uint32_t magic = 0;
@@ -134,7 +138,7 @@ void VirtualDevice::RemoveModule(Module* module) {
 LoadedModule* VirtualDevice::Load(Module& module) {
   if (!module.loaded_ && !module.refused_) {
     CompiledModule compiled;
-    compiled.ptx = std::move(module.ptx_);
+    compiled.ptx = module.ptx_;
     module.arch_ = TargetArch(compiled.ptx);
     auto loaded = gpu_.Load(compiled);
     if (loaded)
@@ -170,11 +174,20 @@ std::optional<std::pair<uint64_t, uint64_t>> VirtualDevice::FindSymbol(Module& m
 LaunchOptions VirtualDevice::OptionsOfLaunches() const {
   LaunchOptions options;
   options.check_hazards = order_.groups != static_cast<uint8_t>(HazardGroup::kMemory);
-  options.check_global = options.keep_going = true;
+  // Recording runs the program as it is; `sanitize` looks for hazards.
+  options.check_global = recorder_ == nullptr;
+  options.keep_going = true;
   options.groups = order_.groups;
   options.timeout_seconds = order_.timeout_seconds;
   options.max_warp_instructions_per_block = order_.max_instructions;
   return options;
+}
+
+bool VirtualDevice::BeginRecord(const Kernel& kernel, const ptx::Function& entry,
+                                const LaunchShape& shape, void** params) {
+  return recorder_->Begin(
+      kernel, kernel.module->ptx_, kernel.module->arch_, entry, shape, params,
+      [&](const std::string& name) { return FindSymbol(*kernel.module, name); });
 }
 
 Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void** params) {
@@ -185,8 +198,10 @@ Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void*
     args.push_back(
         KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
   if (before_launch_) before_launch_();
-  const auto outcome = gpu_.Launch(*kernel.module->loaded_, kernel.name, shape, args,
-                                   OptionsOfLaunches());
+  LaunchOptions options = OptionsOfLaunches();
+  options.log_writes = recorder_ != nullptr && BeginRecord(kernel, *entry, shape, params);
+  const auto outcome = gpu_.Launch(*kernel.module->loaded_, kernel.name, shape, args, options);
+  if (options.log_writes) recorder_->End(outcome.value_or(LaunchOutcome{}));
   if (after_launch_) after_launch_();
   const std::string name = Readable(kernel.name);
   if (!outcome) return Misuse(kLaunchFailure, name + ": " + outcome.error().ToString());
@@ -303,6 +318,10 @@ Code VirtualDevice::Misuse(Code code, const std::string& what) {
 
 void VirtualDevice::End() {
   const std::lock_guard lock(mutex);
+  if (recorder_ != nullptr) {
+    if (const std::string problem = recorder_->Finish(); !problem.empty())
+      Misuse(kLaunchFailure, problem);
+  }
   for (const auto& module : modules_) {
     if (!module->loaded_) continue;
     for (Hazard& leak : gpu_.Leaks(*module->loaded_)) {

@@ -60,6 +60,8 @@ struct Kernel {
   std::string name;  ///< mangled
 };
 
+class Recorder;
+
 class VirtualDevice {
  public:
   /// The device that the order in the environment describes; without an order, an A100 with all
@@ -128,9 +130,13 @@ class VirtualDevice {
 
  private:
   explicit VirtualDevice(Order order);
+  ~VirtualDevice();
   /// The PTX of a fat binary or of a text, see AddModule.
   Result<std::string> PtxOf(const char* image, const char* const* linked) const;
   LaunchOptions OptionsOfLaunches() const;
+  /// True if the recorder waits for the end of the launch.
+  bool BeginRecord(const Kernel& kernel, const ptx::Function& entry, const LaunchShape& shape,
+                   void** params);
   /// Adds the hazards of a launch to the findings, and prints its output.
   void AddFindings(const std::string& kernel, const LaunchOutcome& outcome);
   Code CheckRange(const char* call, uint64_t address, uint64_t bytes);
@@ -138,6 +144,7 @@ class VirtualDevice {
 
   Order order_;
   vgpu::VirtualGpu gpu_;
+  std::unique_ptr<Recorder> recorder_;  ///< nullptr: nothing is recorded
   std::set<std::unique_ptr<Module>> modules_;
   std::map<void*, std::unique_ptr<Buffer>> buffers_;
   std::map<void*, std::unique_ptr<Buffer>> registered_;  ///< host memory

@@ -179,6 +179,14 @@ Result<PredictedKernel> PredictOne(const PredictRequest& request, const std::str
 
 }  // namespace
 
+Result<std::vector<Prediction>> PredictConfigurations(
+    const ScheduleTemplate& schedule, const Target& target,
+    const std::vector<Configuration>& configurations, Compiler& compiler, Clock& clock,
+    const std::stop_token& stop) {
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return Predictor(schedule, target, compiler, clock, false).Run(configurations, cores, stop);
+}
+
 Result<PredictResult> Predict(const PredictRequest& request, Services& services,
                               const EventSink& events, std::stop_token stop) {
   ATUNNER_TRY(const Target target, services.devices.Choose({request.gpu, true}));

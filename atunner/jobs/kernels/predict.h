@@ -2,9 +2,11 @@
 #pragma once
 
 #include <stop_token>
+#include <vector>
 
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
+#include "atunner/model/schedule/schedule_template.h"
 
 namespace atunner::jobs {
 
@@ -13,5 +15,11 @@ namespace atunner::jobs {
 /// several kernels.
 Result<PredictResult> Predict(const PredictRequest& request, Services& services,
                               const EventSink& events, std::stop_token stop);
+
+/// The times of some configurations of a template, in their order; fewer where `stop` came first.
+Result<std::vector<Prediction>> PredictConfigurations(
+    const ScheduleTemplate& schedule, const Target& target,
+    const std::vector<Configuration>& configurations, Compiler& compiler, Clock& clock,
+    const std::stop_token& stop);
 
 }  // namespace atunner::jobs

@@ -149,6 +149,12 @@ Result<TuningResult> Optimize(const OptimizeRequest& request, Services& services
   return schedules.size() == 1 ? TuneSchedule(*schedules.front(), job) : TuneSizes(schedules, job);
 }
 
+Result<TuningResult> TuneTemplate(const ScheduleTemplate& schedule, const Target& target,
+                                  const TuningOptions& options, Services& services,
+                                  const EventSink& events, std::stop_token stop) {
+  return TuneSchedule(schedule, {target, options, services, events, std::move(stop)});
+}
+
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,
                           std::stop_token stop) {
   const std::string file = request.file.string();

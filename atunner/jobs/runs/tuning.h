@@ -7,6 +7,7 @@
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
 #include "atunner/jobs/requests/results.h"
+#include "atunner/model/schedule/schedule_template.h"
 
 namespace atunner::jobs {
 
@@ -15,6 +16,11 @@ namespace atunner::jobs {
 /// kUnavailable where the target or a compiler is missing.
 Result<TuningResult> Optimize(const OptimizeRequest& request, Services& services,
                               const EventSink& events, std::stop_token stop);
+
+/// Tunes the kernels of one template.
+Result<TuningResult> TuneTemplate(const ScheduleTemplate& schedule, const Target& target,
+                                  const TuningOptions& options, Services& services,
+                                  const EventSink& events, std::stop_token stop);
 
 /// kInvalidInput for a file that is neither a kernel .toml nor a T1 .json.
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,

@@ -123,16 +123,22 @@ Artifact Read(const Json& json) {
   return artifact;
 }
 
+Status CheckTensorName(const Artifact& artifact, const std::string& name) {
+  const ArgSpec* spec = artifact.spec.FindArg(name);
+  if (spec == nullptr || spec->role == Role::kScalar)
+    return Invalid("the plan passes '" + name + "', which is no tensor of the task");
+  return {};
+}
+
 Status CheckStep(const Artifact& artifact, const LaunchStep& step) {
   const auto& resources = artifact.resources;
   if (std::ranges::find(resources, step.entry, &KernelResources::entry) == resources.end())
     return Invalid("the plan launches '" + step.entry + "', which resources does not list");
   for (const ArgBinding& arg : step.args) {
-    if (arg.kind == ArgBinding::Kind::kTensor || arg.kind == ArgBinding::Kind::kTensorMap) {
-      const ArgSpec* spec = artifact.spec.FindArg(arg.name);
-      if (spec == nullptr || spec->role == Role::kScalar)
-        return Invalid("the plan passes '" + arg.name + "', which is no tensor of the task");
-    }
+    if (arg.kind == ArgBinding::Kind::kTensor || arg.kind == ArgBinding::Kind::kTensorMap)
+      ATUNNER_RETURN_IF_ERROR(CheckTensorName(artifact, arg.name));
+    for (const ParameterBytes::Pointer& pointer : arg.raw.pointers)
+      ATUNNER_RETURN_IF_ERROR(CheckTensorName(artifact, pointer.name));
     if (InWorkspace(arg.kind) &&
         std::ranges::find(artifact.plan.workspaces, arg.name, &Workspace::name) ==
             artifact.plan.workspaces.end())

@@ -110,7 +110,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(Fill::Kind, {{Fill::Kind::kFamilies, "families"},
                                           {Fill::Kind::kFile, "file"},
                                           {Fill::Kind::kGenerator, "generator"},
                                           {Fill::Kind::kIndices, "indices"},
-                                          {Fill::Kind::kOffsets, "offsets"}})
+                                          {Fill::Kind::kOffsets, "offsets"},
+                                          {Fill::Kind::kBlob, "blob"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(Oracle::Kind, {{Oracle::Kind::kOperator, "operator"},
                                             {Oracle::Kind::kKernel, "kernel"},
                                             {Oracle::Kind::kGraph, "graph"}})
@@ -120,7 +121,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(ArgBinding::Kind, {{ArgBinding::Kind::kTensor, "ten
                                                 {ArgBinding::Kind::kTensorMap, "tensor_map"},
                                                 {ArgBinding::Kind::kWorkspaceMap, "workspace_map"},
                                                 {ArgBinding::Kind::kTexture, "texture"},
-                                                {ArgBinding::Kind::kSurface, "surface"}})
+                                                {ArgBinding::Kind::kSurface, "surface"},
+                                                {ArgBinding::Kind::kBytes, "bytes"}})
 
 static void to_json(Json& json, const Digest& value) { json = value.ToHex(); }
 static void from_json(const Json& json, Digest& value) {
@@ -169,7 +171,33 @@ ATUNNER_FIELDS(Fill, kind, low, high, path, digest)
 ATUNNER_FIELDS(ArgSpec, name, role, dtype, shape, value, fill)
 ATUNNER_FIELDS(SourceUnit, name, text, language, defines, options, include_folders)
 ATUNNER_FIELDS(TensorView, dims, strides, box, swizzle_bytes)
-ATUNNER_FIELDS(ArgBinding, kind, name, dtype, value, view)
+ATUNNER_FIELDS(ParameterBytes::Pointer, at, name, offset)
+static void to_json(Json& json, const ParameterBytes& value) {
+  json = {{"bytes", Base64Encode(value.bytes)}, {"pointers", value.pointers}};
+}
+static void from_json(const Json& json, ParameterBytes& value) {
+  auto bytes = Base64Decode(json.at("bytes").get<std::string>());
+  if (!bytes) Throw(bytes.error().ToString());
+  value.bytes = *std::move(bytes);
+  json.at("pointers").get_to(value.pointers);
+  for (const ParameterBytes::Pointer& pointer : value.pointers) {
+    if (value.bytes.size() < sizeof(uint64_t) || pointer.at > value.bytes.size() - sizeof(uint64_t))
+      Throw("a pointer lies outside of its parameter");
+  }
+}
+/// `raw` is written for parameters of bytes only: digests of all other plans stay as they were.
+static void to_json(Json& json, const ArgBinding& value) {
+  json = {{"kind", value.kind},
+          {"name", value.name},
+          {"dtype", value.dtype},
+          {"value", value.value},
+          {"view", value.view}};
+  if (value.kind == ArgBinding::Kind::kBytes) json["raw"] = value.raw;
+}
+static void from_json(const Json& json, ArgBinding& value) {
+  if (!json.is_object()) Throw("an object is needed for ArgBinding");
+  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(ATUNNER_READ_FIELD, kind, name, dtype, value, view, raw))
+}
 ATUNNER_FIELDS(LaunchStep, entry, grid, block, cluster, shared_bytes, cooperative, programmatic,
                args)
 ATUNNER_FIELDS(Workspace, name, bytes)

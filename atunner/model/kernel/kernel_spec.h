@@ -35,12 +35,13 @@ struct Fill {
     /// element
     /// i.
     kOffsets,
+    kBlob,  ///< contents `digest` of the captured blobs in folder `path` (atunner/capture)
   };
   Kind kind = Kind::kFamilies;
   double low = 0;
   double high = 1;
   std::string path;
-  std::string digest;  ///< kFile: hash of its contents, so that other data is another task
+  std::string digest;  ///< kFile, kBlob: hash of the contents, so that other data is another task
 };
 
 /// One argument of the task: a dense row-major tensor, or a scalar.

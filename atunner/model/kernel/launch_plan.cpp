@@ -87,6 +87,7 @@ Result<ConcreteStep> ResolveStep(const LaunchStep& step, const Bindings& binding
     if (IsMap(arg.kind)) {
       ATUNNER_TRY(out.map, ResolveMap(arg, bindings));
     }
+    if (arg.kind == ArgBinding::Kind::kBytes) out.raw = arg.raw;
     if (arg.kind != ArgBinding::Kind::kScalar) continue;
     ATUNNER_TRY(const Value value, arg.value.Evaluate(bindings));
     ATUNNER_TRY(out.scalar, PackScalar(arg.dtype, value));

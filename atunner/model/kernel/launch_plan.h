@@ -46,6 +46,19 @@ struct TensorView {
   Expr swizzle_bytes = 0;
 };
 
+/// A parameter given byte by byte, e.g. a structure that a program passed: its bytes, in which
+/// addresses are put.
+struct ParameterBytes {
+  /// Eight bytes at `at` receive the address of tensor `name` plus `offset`.
+  struct Pointer {
+    uint64_t at = 0;
+    std::string name;
+    uint64_t offset = 0;
+  };
+  std::string bytes;
+  std::vector<Pointer> pointers;
+};
+
 /// One kernel parameter.
 struct ArgBinding {
   enum class Kind : uint8_t {
@@ -58,12 +71,14 @@ struct ArgBinding {
     /// Handle of a texture with random texels; `name` is its text, see ParseTexture
     kTexture,
     kSurface,  ///< handle of a surface of such a texture
+    kBytes,    ///< `raw`
   };
   Kind kind = Kind::kTensor;
   std::string name;
   DType dtype = DType::kInt32;
   Expr value;
   TensorView view = {};
+  ParameterBytes raw = {};
 
   static ArgBinding Tensor(std::string name) {
     return {Kind::kTensor, std::move(name), DType::kInt32, {}};
@@ -76,6 +91,11 @@ struct ArgBinding {
   }
   static ArgBinding Texture(std::string text, bool surface) {
     return {surface ? Kind::kSurface : Kind::kTexture, std::move(text), DType::kInt32, {}};
+  }
+  static ArgBinding Bytes(ParameterBytes raw) {
+    ArgBinding binding{Kind::kBytes, "", DType::kInt32, {}};
+    binding.raw = std::move(raw);
+    return binding;
   }
   static ArgBinding Map(std::string name, DType dtype, TensorView view) {
     return {Kind::kTensorMap, std::move(name), dtype, {}, std::move(view)};
@@ -144,6 +164,7 @@ struct ConcreteArg {
   std::string name;
   ScalarBytes scalar;
   TensorMapSpec map = {};  ///< for tensor maps; the address is not known yet
+  ParameterBytes raw = {};
 };
 
 struct ConcreteStep {

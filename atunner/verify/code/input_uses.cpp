@@ -45,7 +45,10 @@ class Numbering {
  public:
   explicit Numbering(const LaunchPlan& plan) {
     for (const LaunchStep& step : plan.steps) {
-      for (const ArgBinding& arg : step.args) Add(arg.name);
+      for (const ArgBinding& arg : step.args) {
+        Add(arg.name);
+        for (const ParameterBytes::Pointer& pointer : arg.raw.pointers) Add(pointer.name);
+      }
     }
     for (const SymbolCopy& copy : plan.symbols) Add(copy.tensor);
   }
@@ -82,8 +85,13 @@ class KernelUses {
   KernelUses(const ptx::Function& function, const LaunchStep& step, const Numbering& numbering,
              const LaunchPlan& plan, Memory& memory)
       : function_(function), memory_(memory) {
-    for (size_t i = 0; i < function.params.size() && i < step.args.size(); ++i)
-      params_[function.params[i].name].points_to = numbering.Of(step.args[i].name);
+    for (size_t i = 0; i < function.params.size() && i < step.args.size(); ++i) {
+      Tensors& points_to = params_[function.params[i].name].points_to;
+      points_to = numbering.Of(step.args[i].name);
+      // Which pointer of a structure is used is not known.
+      for (const ParameterBytes::Pointer& pointer : step.args[i].raw.pointers)
+        points_to |= numbering.Of(pointer.name);
+    }
     for (const SymbolCopy& copy : plan.symbols)
       params_[copy.symbol].points_to = numbering.Of(copy.tensor);
   }

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "atunner/base/files.h"
+#include "atunner/base/random.h"
+#include "atunner/capture/blob_store.h"
 
 namespace atunner {
 namespace {
@@ -19,6 +21,17 @@ Result<std::vector<std::byte>> FromFile(const ArgSpec& arg, uint64_t bytes) {
     return Invalid(fmt::format("'{}' holds {} bytes, argument '{}' has {}", arg.fill.path,
                                text.size(), arg.name, bytes));
   }
+  std::vector<std::byte> data(bytes);
+  std::memcpy(data.data(), text.data(), bytes);
+  return data;
+}
+
+Result<std::vector<std::byte>> FromBlob(const ArgSpec& arg, uint64_t bytes) {
+  ATUNNER_TRY(const std::string text, capture::BlobStore(arg.fill.path).Get(arg.fill.digest));
+  if (text.size() < bytes)
+    return Invalid(fmt::format("blob {} holds {} bytes, argument '{}' has {}", arg.fill.digest,
+                               text.size(), arg.name, bytes),
+                   arg.fill.path);
   std::vector<std::byte> data(bytes);
   std::memcpy(data.data(), text.data(), bytes);
   return data;
@@ -72,12 +85,22 @@ Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& di
 }
 
 bool FillsFromHost(const Fill& fill) {
-  return fill.kind == Fill::Kind::kFile || fill.kind == Fill::Kind::kGenerator;
+  return fill.kind == Fill::Kind::kFile || fill.kind == Fill::Kind::kGenerator ||
+         fill.kind == Fill::Kind::kBlob;
 }
 
 Result<std::vector<std::byte>> HostFill(const ArgSpec& arg, uint64_t elements) {
+  if (arg.fill.kind == Fill::Kind::kBlob) return FromBlob(arg, elements * SizeOf(arg.dtype));
   return arg.fill.kind == Fill::Kind::kFile ? FromFile(arg, elements * SizeOf(arg.dtype))
                                             : FromExpression(arg, elements);
+}
+
+void Vary(DType dtype, uint64_t seed, std::span<std::byte> data) {
+  constexpr double kReach = 0.25;
+  Random random(seed);
+  for (size_t i = 0; i < data.size() / SizeOf(dtype); ++i)
+    StoreElement(dtype, data.data(), i,
+                 LoadElement(dtype, data.data(), i) * (1 + random.Uniform(-kReach, kReach)));
 }
 
 }  // namespace atunner

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "atunner/base/result.h"
@@ -10,7 +11,7 @@
 
 namespace atunner {
 
-/// True for kFile and kGenerator.
+/// True for kFile, kGenerator and kBlob.
 bool FillsFromHost(const Fill& fill);
 
 /// Resolves a fill that depends on the problem's sizes (random indices, offsets) into one that the
@@ -19,9 +20,12 @@ bool FillsFromHost(const Fill& fill);
 Result<Fill> BindFill(const ArgSpec& arg, const KernelSpec& spec, const Dims& dims,
                       int64_t elements);
 
-/// The first `elements` elements of a kFile or kGenerator argument, in the argument's dtype.
+/// The first `elements` elements of such an argument, in the argument's dtype.
 /// kInvalidInput for a file that is too short and for an expression without a value at some index;
 /// else the errors of ReadFile.
 Result<std::vector<std::byte>> HostFill(const ArgSpec& arg, uint64_t elements);
+
+/// Changes each float by up to a quarter of itself: zeros, signs and magnitudes stay.
+void Vary(DType dtype, uint64_t seed, std::span<std::byte> data);
 
 }  // namespace atunner

@@ -105,8 +105,9 @@ Drawing DrawingOf(const ArgSpec& arg, uint64_t elements, uint64_t seed, InputFam
 }  // namespace
 
 bool CanVary(const ArgSpec& arg) {
-  return arg.role != Role::kOutput && arg.role != Role::kScalar && StatesValues(arg.fill.kind) &&
-         !IsExact(arg.fill);
+  if (arg.role == Role::kOutput || arg.role == Role::kScalar) return false;
+  if (IsExact(arg.fill)) return false;
+  return StatesValues(arg.fill.kind) || (arg.fill.kind == Fill::Kind::kBlob && IsFloat(arg.dtype));
 }
 
 Fill OrdinaryIntegers(const ArgSpec& arg) {

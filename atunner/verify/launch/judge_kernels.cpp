@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "atunner/base/random.h"
 #include "atunner/verify/inputs/host_fill.h"
 #include "atunner/verify/inputs/input_values.h"
 #include "embed/judge_kernels.h"
@@ -142,7 +143,11 @@ Status JudgeKernels::Run(const std::string& entry, uint64_t elements, uint32_t b
 
 Status JudgeKernels::FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
                                 size_t position, const InputInstance& instance) {
-  if (FillsFromHost(arg.fill)) return CopyHostFill(address, arg, elements);
+  if (FillsFromHost(arg.fill)) {
+    const bool varied = instance.family == InputFamily::kVariedFill && CanVary(arg);
+    return varied ? CopyVariedFill(address, arg, elements, Mix64(instance.seed) + position)
+                  : CopyHostFill(address, arg, elements);
+  }
   judge::Fill fill = FillOf(arg, elements, position, instance);
   fill.data = address;
   if (instance.family == InputFamily::kMined)
@@ -192,10 +197,18 @@ Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t element
              {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements)});
 }
 
+Status JudgeKernels::CopyVariedFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
+                                    uint64_t seed) {
+  ATUNNER_TRY(std::vector<std::byte> data, HostFill(arg, elements));
+  Vary(arg.dtype, seed, data);
+  return device_.CopyIn(address, data);
+}
+
 Status JudgeKernels::CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements) {
   const std::string key = std::to_string(static_cast<int>(arg.dtype)) + ' ' +
                           std::to_string(elements) + ' ' +
-                          (arg.fill.kind == Fill::Kind::kFile ? 'f' : 'g') + arg.fill.path;
+                          (arg.fill.kind == Fill::Kind::kGenerator ? 'g' : 'f') + arg.fill.path +
+                          arg.fill.digest;
   auto found = host_fills_.find(key);
   if (found == host_fills_.end()) {
     ATUNNER_TRY(const std::vector<std::byte> data, HostFill(arg, elements));

@@ -176,6 +176,9 @@ class JudgeKernels {
   /// Copies a fill that the host computes. All instances share its contents, so that they are made
   /// once and kept on the device, in at most a quarter of its free memory.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);
+  /// The same with other values near them, see Vary().
+  Status CopyVariedFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
+                        uint64_t seed);
 
   Device& device_;
   std::unique_ptr<LoadedModule> module_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
 
 #include "atunner/verify/inputs/host_fill.h"
 
@@ -173,14 +175,30 @@ Result<DeviceAddress> AddWorkspace(Device& device, const ConcreteWorkspace& work
   return bound.workspaces.emplace_back(std::move(memory))->address();
 }
 
+std::unexpected<Error> UnknownArgument(const ConcreteStep& step, const std::string& name) {
+  return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + name + "'");
+}
+
+/// A parameter given byte by byte, with the addresses in it.
+Result<KernelArg> Addressed(const ConcreteStep& step, const ParameterBytes& raw,
+                            const Addresses& addresses) {
+  std::string bytes = raw.bytes;
+  for (const ParameterBytes::Pointer& pointer : raw.pointers) {
+    const auto base = addresses.Of({ArgBinding::Kind::kTensor, pointer.name, {}});
+    if (!base) return UnknownArgument(step, pointer.name);
+    const DeviceAddress address = *base + pointer.offset;
+    std::memcpy(bytes.data() + pointer.at, &address, sizeof address);
+  }
+  return KernelArg::Value(std::as_bytes(std::span(bytes)));
+}
+
 Result<KernelArg> BindArg(Device& device, const ConcreteStep& step, const ConcreteArg& arg,
                           const Addresses& addresses, BoundPlan& bound) {
   if (arg.kind == ArgBinding::Kind::kScalar) return KernelArg::Scalar(arg.scalar);
+  if (arg.kind == ArgBinding::Kind::kBytes) return Addressed(step, arg.raw, addresses);
   if (IsTexture(arg.kind)) return Textured(device, arg, bound);
   const auto address = addresses.Of(arg);
-  if (!address)
-    return Invalid("the launch of '" + step.entry + "' names the unknown argument '" + arg.name +
-                   "'");
+  if (!address) return UnknownArgument(step, arg.name);
   return Pointing(device, arg, *address);
 }
 

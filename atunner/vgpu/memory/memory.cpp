@@ -206,6 +206,20 @@ void Memory::MarkDefined(uint64_t address, uint64_t bytes, bool defined) {
   if (!defined) ForgetWords(shadow, first, end);
 }
 
+bool Memory::IsUndefined(uint64_t address, uint64_t bytes) const {
+  const auto range = tracks_defined_ ? Find(address) : std::nullopt;
+  if (!range || range->shadow == nullptr || range->shadow->complete) return false;
+  const uint8_t* defined = range->shadow->defined + (address - range->base);
+  return std::memchr(defined, 1, std::min(bytes, range->end - address)) == nullptr;
+}
+
+std::pair<uint64_t, uint64_t> Memory::Bounds() const {
+  const std::shared_lock lock(mutex_);
+  if (allocations_.empty()) return {0, 0};
+  const auto& [base, last] = *allocations_.rbegin();
+  return {allocations_.begin()->first, base + last.bytes};
+}
+
 uint64_t Memory::AddTexture(TextureData texture) {
   const uint64_t handle = next_texture_;
   next_texture_ += 2;

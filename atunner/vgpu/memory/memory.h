@@ -81,6 +81,10 @@ class Memory {
   bool tracks_defined() const { return tracks_defined_; }
   /// Marks bytes as written by the host, or as undefined.
   void MarkDefined(uint64_t address, uint64_t bytes, bool defined = true);
+  /// True if definedness is tracked and none of these bytes of one allocation was written.
+  bool IsUndefined(uint64_t address, uint64_t bytes) const;
+  /// The begin of the first allocation and the end of the last one; equal if there is none.
+  std::pair<uint64_t, uint64_t> Bounds() const;
   /// Reserves a serial for each of `blocks` blocks, and returns the first. 0 when there are none
   /// left.
   uint32_t TakeSerials(uint64_t blocks);

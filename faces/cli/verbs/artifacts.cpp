@@ -3,12 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "atunner/capture/capture_reader.h"
 #include "atunner/jobs/runs/verify.h"
 #include "atunner/model/artifact/artifact.h"
 #include "atunner/model/json/json.h"
 #include "atunner/model/kernel/accuracy.h"
 #include "faces/cli/flags/parse.h"
 #include "faces/cli/output/render.h"
+#include "faces/cli/verbs/capture_flags.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 
@@ -133,10 +135,15 @@ Result<int> Verify(const VerifyFlags& flags, const Context& context) {
 }  // namespace
 
 void AddArtifacts(VerbList& verbs) {
-  const auto folder = std::make_shared<std::string>();
-  CLI::App* verb = verbs.Add("show", "what an artifact is",
-                             [folder](const Context& c) { return ShowArtifact(*folder, c); });
-  verb->add_option("folder", *folder, "artifact folder")->required();
+  const auto shown = std::make_shared<ShowFlags>();
+  CLI::App* verb = verbs.Add(
+      "show", "what an artifact is, or the kernels of a capture", [shown](const Context& c) {
+        return capture::IsCapture(shown->folder) ? ShowCapture(*shown, c)
+                                                 : ShowArtifact(shown->folder, c);
+      });
+  verb->add_option("folder", shown->folder, "folder of an artifact or a capture")->required();
+  verb->add_option("--target-gpu", shown->target, "GPU to predict a capture's times for");
+  verb->add_flag("--no-times", shown->no_times, "do not predict a capture's times");
   const auto flags = std::make_shared<VerifyFlags>();
   verb = verbs.Add("verify", "judge an artifact again, with new inputs",
                    [flags](const Context& c) { return Verify(*flags, c); });

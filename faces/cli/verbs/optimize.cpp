@@ -1,4 +1,6 @@
 // `optimize`: tunes an operator by name, or a graph.
+#include "atunner/capture/capture_reader.h"
+#include "atunner/compile/nvcc_program.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
@@ -7,12 +9,36 @@
 namespace atunner::cli {
 namespace {
 
+/// A captured program.
+struct CapturedFlags {
+  std::string folder;
+  std::string kernel;
+  size_t top = 3;
+  std::string source;
+  std::string options;
+
+  jobs::OptimizeCaptureRequest Request() const {
+    return {folder, kernel, top, source, SplitOptions(options), {}};
+  }
+};
+
 struct OptimizeFlags {
   TaskFlags task;
   TuningFlags tuning;
+  CapturedFlags captured;
 };
 
+Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) {
+  if (!capture::IsCapture(flags.captured.folder))
+    return Invalid("this is no capture", flags.captured.folder,
+                   "`atunner capture -- PROGRAM` records one");
+  jobs::OptimizeCaptureRequest request = flags.captured.Request();
+  ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  return RunCaptureTuning(context, request);
+}
+
 Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
+  if (!flags.captured.folder.empty()) return OptimizeCapture(flags, context);
   jobs::OptimizeRequest request;
   ATUNNER_TRY(request.task, flags.task.Request());
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
@@ -35,6 +61,20 @@ void AddOptimize(VerbList& verbs) {
   CLI::Option* graph = verb->add_option("--graph", flags->task.graph,
                                         "file.atg: a graph in text form (docs/graph.md)");
   graph->excludes(name)->excludes(shapes);
+  CLI::Option* captured = verb->add_option("capture", flags->captured.folder,
+                                           "app.capture: the kernels of a recorded program");
+  captured->excludes(name)->excludes(graph);
+  verb->add_option("--kernel", flags->captured.kernel, "part of the name of a captured kernel")
+      ->needs(captured);
+  verb->add_option("--top", flags->captured.top,
+                   "how many captured kernels, most expensive first; 0 = all")
+      ->needs(captured);
+  verb->add_option("--source", flags->captured.source,
+                   "the file that defines the captured kernels, where -lineinfo does not say")
+      ->needs(captured);
+  verb->add_option("--options", flags->captured.options,
+                   "options for that source: \"-I.. -DN=4 -std=c++17\"")
+      ->needs(captured);
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for "
                    "each; else the end of its range")

@@ -29,12 +29,17 @@ class Printer {
 
   void operator()(const jobs::Event& event) {
     if (const auto* size = std::get_if<jobs::SizeStartedEvent>(&event)) Started(*size);
+    if (const auto* kernel = std::get_if<jobs::KernelStartedEvent>(&event)) Started(*kernel);
     if (const auto* stage = std::get_if<jobs::StageEvent>(&event)) Show(*stage);
     if (const auto* run = std::get_if<jobs::RunFinishedEvent>(&event)) Finished(run->result);
     progress_(event);
   }
 
  private:
+  void Started(const jobs::KernelStartedEvent& kernel) {
+    several_ = true;
+    if (!common_.quiet && !common_.json) fmt::print(stderr, "{}: ", Printable(kernel.kernel));
+  }
   void Started(const jobs::SizeStartedEvent& size) {
     several_ = true;
     if (!common_.quiet && !common_.json) fmt::print(stderr, "{}: ", SizeName(size.dims));
@@ -72,7 +77,48 @@ void PrintResult(const jobs::TuningResult& result, bool json) {
   }
 }
 
+Json KernelJson(const jobs::TunedKernel& kernel) {
+  Json json{{"kernel", kernel.kernel}, {"share", kernel.share}, {"obstacle", kernel.obstacle}};
+  if (kernel.run) json["run"] = kernel.run->summary;
+  return json;
+}
+
+std::string GainText(const jobs::TunedKernel& kernel) {
+  if (!kernel.obstacle.empty()) return "not tuned: " + kernel.obstacle;
+  if (!kernel.run || !kernel.run->found()) return "no correct kernel was found";
+  return fmt::format("{:.2f}x", jobs::GainOf(kernel.run->report));
+}
+
+void PrintKernels(const jobs::OptimizeCaptureResult& result) {
+  fmt::print("share  gain    kernel\n");
+  for (const jobs::TunedKernel& kernel : result.kernels)
+    fmt::print("{:>4.0f} %  {:<6}  {}\n", 100 * kernel.share, GainText(kernel),
+               Printable(kernel.kernel));
+  fmt::print(
+      "all kernels of the program: {:.2f}x, by their shares of the time. `atunner apply {} -- "
+      "PROGRAM` runs it with them\n",
+      result.speedup, result.out.string());
+}
+
 }  // namespace
+
+Result<int> RunCaptureTuning(const Context& context, const jobs::OptimizeCaptureRequest& request) {
+  Machine machine(context.common.store);
+  Printer printer(context.common);
+  ATUNNER_TRY(
+      const jobs::OptimizeCaptureResult result,
+      jobs::OptimizeCapture(request, machine.services(), std::ref(printer), InterruptToken()));
+  if (context.common.json) {
+    Json kernels = Json::array();
+    for (const jobs::TunedKernel& kernel : result.kernels) kernels.push_back(KernelJson(kernel));
+    PrintJson({{"kernels", std::move(kernels)},
+               {"speedup", result.speedup},
+               {"artifacts", result.out.string()}});
+  } else {
+    PrintKernels(result);
+  }
+  return result.any() ? 0 : 1;
+}
 
 Result<int> RunTuning(const Context& context, const TuningJob& job) {
   Machine machine(context.common.store);

@@ -1,9 +1,10 @@
-// How the three verbs that tune print their results.
+// How the verbs that tune print their results.
 #pragma once
 
 #include <functional>
 #include <stop_token>
 
+#include "atunner/jobs/captures/optimize_capture.h"
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/results.h"
 #include "atunner/jobs/requests/services.h"
@@ -18,5 +19,9 @@ using TuningJob = std::function<Result<jobs::TuningResult>(
 /// Runs the job and prints progress, stages and results. The exit code is 0 if there is a correct
 /// kernel for every size, else 1.
 Result<int> RunTuning(const Context& context, const TuningJob& job);
+
+/// Tunes the kernels of a capture, and prints progress and a table of the program's kernels. The
+/// exit code is 0 if there is a correct kernel for one of them, else 1.
+Result<int> RunCaptureTuning(const Context& context, const jobs::OptimizeCaptureRequest& request);
 
 }  // namespace atunner::cli

@@ -1,6 +1,7 @@
 #include "faces/cli/verbs/verb_list.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -81,7 +82,9 @@ CLI::App* VerbList::Add(const char* name, const char* meaning, Run run) {
 
 int VerbList::Execute(int argc, char** argv) {
   context_.command = CommandLine(argc, argv);
-  if (argc > 1 && std::string_view(argv[1]) == "sanitize")
+  constexpr std::array<std::string_view, 4> kWithPrograms = {"sanitize", "capture",
+                                                             "hardware-optimize", "apply"};
+  if (argc > 1 && std::ranges::find(kWithPrograms, argv[1]) != kWithPrograms.end())
     argc = TakeProgram(argc, argv, context_.program);
   Relax();
   try {

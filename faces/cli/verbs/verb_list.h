@@ -61,6 +61,7 @@ void AddOptimize(VerbList& verbs);
 void AddTune(VerbList& verbs);
 void AddPredict(VerbList& verbs);
 void AddHardwareOptimize(VerbList& verbs);
+void AddCapture(VerbList& verbs);
 void AddBenchmark(VerbList& verbs);
 void AddSearchBench(VerbList& verbs);
 void AddSanitize(VerbList& verbs);

@@ -1,0 +1,247 @@
+#include "atunner/intake/captured/captured_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "atunner/capture/blob_store.h"
+#include "atunner/intake/captured/access_types.h"
+#include "atunner/intake/captured/signature.h"
+
+namespace atunner {
+namespace {
+
+using capture::BlobId;
+using capture::CapturedBuffer;
+using capture::CapturedLaunch;
+
+/// What is known of a buffer from all parameters that lead to it.
+struct BufferFacts {
+  std::string name;
+  std::optional<DType> dtype;
+  bool typed = true;  ///< no parameters of different types
+  bool read = false;
+  bool direct = false;  ///< a parameter points to it
+};
+
+std::array<Expr, 3> Extents(const Dim3& dim) {
+  return {Expr(int64_t{dim.x}), Expr(int64_t{dim.y}), Expr(int64_t{dim.z})};
+}
+
+/// Makes the UserKernel of a launch.
+class Builder {
+ public:
+  Builder(const capture::Capture& capture, const CapturedLaunch& launch, const Path& blobs)
+      : launch_(launch), kernel_(capture.kernels[launch.kernel]), blobs_(blobs) {}
+
+  Result<UserKernel> Run(const BlobId& ptx) {
+    ATUNNER_RETURN_IF_ERROR(CheckLaunch());
+    ATUNNER_TRY(out_.source.text, capture::BlobStore(blobs_).Get(ptx));
+    ATUNNER_TRY(const ptx::ValidModule module, ptx::Parse(out_.source.text));
+    const ptx::Function* entry = module.Find(kernel_.name);
+    if (entry == nullptr || entry->params.size() != launch_.parameters.size())
+      return Invalid("the module has no such kernel: " + kernel_.name, blobs_.string());
+    accesses_ = FindAccesses(*entry);
+    signature_ = ParseSignature(kernel_.readable);
+    FindFacts();
+    MakeSpec();
+    MakePlan(*entry);
+    out_.source.language = Language::kPtx;
+    out_.source.name = out_.spec.name + ".ptx";
+    return std::move(out_);
+  }
+
+ private:
+  std::unexpected<Error> Cannot(const std::string& why) const {
+    return Fail(ErrorCode::kUnsupported, why, kernel_.readable);
+  }
+
+  /// Reasons why its results could not be compared.
+  Status CheckLaunch() const {
+    if (!launch_.left_out.empty()) return Cannot(launch_.left_out);
+    for (const CapturedBuffer& buffer : launch_.buffers) {
+      if (!buffer.pointers.empty())
+        return Cannot("its memory holds addresses of other memory, which cannot be moved yet");
+    }
+    for (const auto& symbol : launch_.symbols) {
+      if (!symbol.after.empty())
+        return Cannot("it changes the variable '" + symbol.name + "', which is not compared");
+    }
+    const bool writes = std::ranges::any_of(
+        launch_.buffers, [](const CapturedBuffer& one) { return !one.written.empty(); });
+    return writes ? Status{} : Cannot("it wrote nothing in the captured launch");
+  }
+
+  void FindFacts() {
+    facts_.resize(launch_.buffers.size());
+    for (size_t i = 0; i < launch_.parameters.size(); ++i) {
+      const capture::CapturedParameter& parameter = launch_.parameters[i];
+      for (const capture::CapturedPointer& pointer : parameter.pointers)
+        AddPointer(i, pointer, parameter.bytes.size());
+    }
+  }
+
+  void AddPointer(size_t number, const capture::CapturedPointer& pointer, size_t bytes) {
+    BufferFacts& facts = facts_[pointer.buffer];
+    const bool whole = bytes == sizeof(uint64_t);
+    if (facts.name.empty())
+      facts.name = whole ? fmt::format("p{}", number) : fmt::format("p{}_{}", number, pointer.at);
+    facts.direct = true;
+    std::optional<DType> dtype;
+    if (whole && number < signature_.parameters.size())
+      dtype = PointeeOf(signature_.parameters[number]);
+    const auto use = accesses_.pointers.find({number, pointer.at});
+    if (use != accesses_.pointers.end()) {
+      if (!dtype) dtype = ElementTypeOf(use->second);
+      facts.read |= use->second.read;
+      facts.typed &= dtype.has_value();
+    }
+    if (!dtype) return;
+    facts.typed &= !facts.dtype || *facts.dtype == *dtype;
+    facts.dtype = dtype;
+  }
+
+  Role RoleOf(const CapturedBuffer& buffer, const BufferFacts& facts) const {
+    if (buffer.written.empty()) return Role::kInput;
+    const bool unread = accesses_.complete && facts.direct && !facts.read;
+    return buffer.before.empty() || unread ? Role::kOutput : Role::kInOut;
+  }
+
+  void MakeSpec() {
+    KernelSpec& spec = out_.spec;
+    spec.name = signature_.name.substr(signature_.name.rfind(':') + 1);
+    spec.bytes = Expr(0);  // buffers may be larger than the part that the kernel touches
+    for (size_t i = 0; i < launch_.buffers.size(); ++i) AddBuffer(i);
+    for (const capture::CapturedSymbol& symbol : launch_.symbols) {
+      ArgSpec& arg = spec.args.emplace_back();
+      arg.name = "symbol_" + symbol.name;
+      arg.dtype = DType::kUInt8;
+      arg.shape = {Expr(static_cast<int64_t>(symbol.bytes))};
+      arg.fill = BlobFill(symbol.before);
+      out_.plan.symbols.push_back({symbol.name, arg.name});
+    }
+  }
+
+  Fill BlobFill(const BlobId& id) const {
+    return {.kind = Fill::Kind::kBlob, .path = blobs_.string(), .digest = id};
+  }
+
+  void AddBuffer(size_t number) {
+    const CapturedBuffer& buffer = launch_.buffers[number];
+    BufferFacts& facts = facts_[number];
+    if (facts.name.empty()) facts.name = fmt::format("buffer{}", number);
+    ArgSpec& arg = out_.spec.args.emplace_back();
+    arg.name = facts.name;
+    arg.dtype = facts.typed ? facts.dtype.value_or(DType::kUInt8) : DType::kUInt8;
+    if (buffer.bytes % SizeOf(arg.dtype) != 0) arg.dtype = DType::kUInt8;
+    arg.shape = {Expr(static_cast<int64_t>(buffer.bytes / SizeOf(arg.dtype)))};
+    arg.role = RoleOf(buffer, facts);
+    if (arg.role == Role::kOutput) return;
+    if (buffer.before.empty())
+      arg.fill.kind = Fill::Kind::kZeros;  // the program left it unwritten, and it is not used
+    else
+      arg.fill = BlobFill(buffer.before);
+  }
+
+  void MakePlan(const ptx::Function& entry) {
+    const capture::LaunchConfiguration& given = launch_.configuration;
+    LaunchStep step;
+    step.entry = kernel_.name;
+    step.grid = Extents(given.grid);
+    step.block = Extents(given.block);
+    step.cluster = Extents(given.cluster);
+    step.shared_bytes = Expr(int64_t{given.shared_bytes});
+    step.cooperative = given.cooperative;
+    step.programmatic = false;  // there is no launch before it to overlap with
+    for (const capture::CapturedParameter& parameter : launch_.parameters)
+      step.args.push_back(BindingOf(parameter));
+    AddBlockParameter(entry, step);
+    AddParameter({"max_registers",
+                  {int64_t{0}, int64_t{32}, int64_t{40}, int64_t{64}, int64_t{128}},
+                  "registers per thread the assembler may use; 0 = no limit"},
+                 int64_t{0}, {Injection::Kind::kOption, 0, 0, "--maxrregcount="});
+    out_.plan.steps.push_back(std::move(step));
+  }
+
+  ArgBinding BindingOf(const capture::CapturedParameter& parameter) const {
+    const auto& pointers = parameter.pointers;
+    if (parameter.bytes.size() == sizeof(uint64_t) && pointers.size() == 1 &&
+        pointers[0].offset == 0)
+      return ArgBinding::Tensor(facts_[pointers[0].buffer].name);
+    ParameterBytes raw{parameter.bytes, {}};
+    for (const capture::CapturedPointer& pointer : pointers)
+      raw.pointers.push_back({pointer.at, facts_[pointer.buffer].name, pointer.offset});
+    return ArgBinding::Bytes(std::move(raw));
+  }
+
+  void AddParameter(Parameter parameter, Value initial, Injection injection) {
+    out_.space.parameters.push_back(std::move(parameter));
+    out_.initial.values.push_back(std::move(initial));
+    out_.injections.push_back(std::move(injection));
+  }
+
+  /// Blocks of another size, with as many blocks as cover the same threads. Whether the kernel is
+  /// right then is for the judge to say.
+  void AddBlockParameter(const ptx::Function& entry, LaunchStep& step) {
+    const capture::LaunchConfiguration& given = launch_.configuration;
+    const bool flat = given.block.y == 1 && given.block.z == 1;
+    if (!accesses_.reads_block_size || entry.required_threads != 0 || !flat ||
+        given.cluster.Count() != 1 || given.cooperative) {
+      out_.notes.push_back(
+          !accesses_.reads_block_size
+              ? "the block is not tuned: the kernel does not read its size"
+              : "the block is not tuned: it has several dimensions, or the kernel requires it");
+      return;
+    }
+    std::set<int64_t> values = {32, 64, 128, 256, 512, 1024};
+    values.insert(given.block.x);
+    AddParameter({"block_x", {values.begin(), values.end()}, "threads of a block"},
+                 static_cast<int64_t>(given.block.x), {Injection::Kind::kLaunch, 0, 0, ""});
+    const uint64_t threads = uint64_t{given.grid.x} * given.block.x;
+    step.block[0] = Expr::MustParse("block_x");
+    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, block_x)", threads));
+    // Dynamic shared memory of so many bytes a thread.
+    if (given.shared_bytes != 0 && given.shared_bytes % given.block.x == 0)
+      step.shared_bytes = Expr::MustParse(
+          fmt::format("{} * block_x", given.shared_bytes / given.block.x));
+  }
+
+  const CapturedLaunch& launch_;
+  const capture::CapturedKernel& kernel_;
+  const Path& blobs_;
+  KernelAccesses accesses_;
+  Signature signature_;
+  std::vector<BufferFacts> facts_;
+  UserKernel out_;
+};
+
+}  // namespace
+
+Result<UserKernel> KernelOfLaunch(const capture::Capture& capture, const CapturedLaunch& launch,
+                                  const Path& blobs) {
+  const capture::CapturedKernel& kernel = capture.kernels[launch.kernel];
+  const capture::BlobId& ptx = capture.modules[kernel.module].ptx;
+  if (ptx.empty())
+    return Fail(ErrorCode::kUnsupported, "the program has machine code of it only", kernel.readable,
+                "build it with PTX: -gencode arch=compute_80,code=compute_80");
+  return Builder(capture, launch, blobs).Run(ptx);
+}
+
+std::vector<std::string> SourceFilesOf(const std::string& ptx, const std::string& kernel) {
+  const auto module = ptx::Parse(ptx);
+  const ptx::Function* function = module ? module->Find(kernel) : nullptr;
+  std::vector<std::string> files;
+  if (function == nullptr) return files;
+  for (const ptx::Instruction& instruction : function->body) {
+    if (instruction.source_line == 0) continue;
+    const std::string file = module->SourceFile(instruction.source_file);
+    if (!file.empty() && std::ranges::find(files, file) == files.end()) files.push_back(file);
+  }
+  return files;
+}
+
+}  // namespace atunner

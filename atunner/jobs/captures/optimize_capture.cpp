@@ -1,0 +1,298 @@
+#include "atunner/jobs/captures/optimize_capture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "atunner/capture/blob_store.h"
+#include "atunner/capture/capture_reader.h"
+#include "atunner/capture/capture_writer.h"
+#include "atunner/capture/replacement.h"
+#include "atunner/intake/captured/captured_kernel.h"
+#include "atunner/intake/rewrite/source_headers.h"
+#include "atunner/jobs/runs/tuning.h"
+#include "atunner/model/artifact/artifact.h"
+
+namespace atunner::jobs {
+namespace {
+
+constexpr size_t kLargestSource = size_t{16} << 20;
+constexpr int64_t kLeastTrials = 10;
+
+std::string FolderName(const std::string& readable) {
+  std::string name;
+  for (const char c : readable.substr(0, readable.find('('))) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    if (plain)
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  if (name.starts_with("void-")) name.erase(0, 5);
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  constexpr size_t kLongest = 80;
+  return name.empty() ? "kernel" : name.substr(0, kLongest);
+}
+
+uint32_t CeilDiv(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
+
+/// The tuned configuration of a launch whose own one is `from`, when the tuned launch became `to`:
+/// blocks of the new size cover the same threads.
+capture::LaunchConfiguration Scaled(const capture::LaunchConfiguration& from,
+                                    const capture::LaunchConfiguration& tuned_from,
+                                    const capture::LaunchConfiguration& to) {
+  capture::LaunchConfiguration scaled = from;
+  scaled.block = to.block;
+  scaled.grid = {CeilDiv(uint64_t{from.grid.x} * from.block.x, to.block.x),
+                 CeilDiv(uint64_t{from.grid.y} * from.block.y, to.block.y),
+                 CeilDiv(uint64_t{from.grid.z} * from.block.z, to.block.z)};
+  if (from.shared_bytes == tuned_from.shared_bytes) scaled.shared_bytes = to.shared_bytes;
+  return scaled;
+}
+
+/// Tunes the kernels of one capture.
+class CaptureTuner {
+ public:
+  CaptureTuner(const OptimizeCaptureRequest& request, const capture::Capture& capture,
+               const Target& target, Services& services, const EventSink& events,
+               std::stop_token stop)
+      : request_(request),
+        capture_(capture),
+        blobs_(capture::BlobsOf(request.capture)),
+        target_(target),
+        services_(services),
+        events_(events),
+        stop_(std::move(stop)) {}
+
+  TunedKernel Tune(const KernelShare& share, const TuningOptions& options) {
+    TunedKernel tuned{readable(share), share.share, share.obstacle, {}};
+    if (!tuned.obstacle.empty() || share.launch == nullptr) return tuned;
+    auto run = TuneLaunch(*share.launch, options);
+    if (run)
+      tuned.run = *std::move(run);
+    else
+      tuned.obstacle = run.error().ToString();
+    return tuned;
+  }
+
+ private:
+  const std::string& readable(const KernelShare& share) const {
+    return capture_.kernels[share.kernel].readable;
+  }
+
+  Result<RunResult> TuneLaunch(const capture::CapturedLaunch& launch,
+                               const TuningOptions& options) {
+    ATUNNER_TRY(UserKernel kernel, KernelOfLaunch(capture_, launch, blobs_));
+    ATUNNER_TRY(UserKernel better, FromSource(kernel, launch));
+    for (const std::string& note : better.notes) events_(NoteEvent{note});
+    ATUNNER_TRY(const auto schedule, MakeUserTemplate(better));
+    ATUNNER_TRY(TuningResult result,
+                TuneTemplate(*schedule, target_, options, services_, events_, stop_));
+    if (result.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");
+    RunResult run = std::move(result.runs.front());
+    if (run.artifact) ATUNNER_RETURN_IF_ERROR(WriteReplacementOf(launch, *run.artifact));
+    return run;
+  }
+
+  /// The kernel compiled from its source, if there is one that compiles by itself; else as it is.
+  Result<UserKernel> FromSource(const UserKernel& kernel, const capture::CapturedLaunch& launch) {
+    const capture::CapturedKernel& captured = capture_.kernels[launch.kernel];
+    std::string reason = "no source is known: build the program with -lineinfo, or name the file";
+    for (const Path& file : SourceFiles(kernel, captured)) {
+      UserKernel sourced = kernel;
+      const Status used = Read(file, captured.readable, sourced);
+      const Status compiled = used ? Compiles(sourced) : used;
+      if (compiled) {
+        sourced.reference = AsGiven(kernel, sourced);
+        return sourced;
+      }
+      reason = compiled.error().ToString();
+    }
+    UserKernel as_it_is = kernel;
+    as_it_is.notes.push_back("tuned without its source: " + reason);
+    return as_it_is;
+  }
+
+  std::vector<Path> SourceFiles(const UserKernel& kernel,
+                                const capture::CapturedKernel& captured) const {
+    if (!request_.source.empty()) return {request_.source};
+    std::vector<Path> files;
+    for (const std::string& file : SourceFilesOf(kernel.source.text, captured.name)) {
+      if (Exists(file)) files.emplace_back(file);
+    }
+    return files;
+  }
+
+  Status Read(const Path& file, const std::string& readable, UserKernel& kernel) const {
+    ATUNNER_TRY(const std::string text, ReadFile(file, kLargestSource));
+    const FileReader read = [folder = file.parent_path()](const std::string& name) {
+      return ReadFile(folder / name, kLargestSource);
+    };
+    const std::string whole = WithHeaders(text, file.filename().string(), read,
+                                          request_.compiler_options);
+    ATUNNER_RETURN_IF_ERROR(UseSource(kernel, readable, whole, file.string()));
+    kernel.source.options = request_.compiler_options;
+    kernel.source.include_folders = {std::filesystem::absolute(file).parent_path().string()};
+    return {};
+  }
+
+  /// Success if the compiler of candidates compiles the kernel as it is given.
+  Status Compiles(UserKernel kernel) {
+    if (compiler_ == nullptr) {
+      ATUNNER_TRY(compiler_, services_.compilers.Open(request_.tuning.compile_timeout_seconds));
+    }
+    ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
+    ATUNNER_TRY(const RenderedKernel rendered, schedule->Render(schedule->Default()));
+    ATUNNER_TRY(
+        const CompileOutcome outcome,
+        compiler_->Compile({rendered.source, EntriesOf(rendered.plan), target_.profile.Arch()}));
+    if (!outcome.ok()) return Invalid("it does not compile by itself: " + outcome.error);
+    return {};
+  }
+
+  /// The program's own kernel, with the names of the source's arguments: the oracle.
+  static RenderedKernel AsGiven(const UserKernel& given, const UserKernel& sourced) {
+    RenderedKernel kernel{given.source, given.plan};
+    LaunchStep& step = kernel.plan.steps[0];
+    step.args = sourced.plan.steps[0].args;
+    kernel.plan.parameter_names = given.space.Names();
+    kernel.plan.parameter_values = given.initial.values;
+    return kernel;
+  }
+
+  Status WriteReplacementOf(const capture::CapturedLaunch& launch, const Path& folder) const {
+    ATUNNER_TRY(const Artifact artifact, LoadArtifact(folder));
+    ATUNNER_TRY(const ConcretePlan plan,
+                Resolve(artifact.plan, artifact.spec.dims, artifact.spec.attributes));
+    const ConcreteStep& step = plan.steps.at(0);
+    const auto resources = std::ranges::find(artifact.resources, step.entry,
+                                             &KernelResources::entry);
+    const capture::CapturedKernel& kernel = capture_.kernels[launch.kernel];
+    capture::Replacement replacement{.kernel = kernel.name,
+                                     .module = capture_.modules[kernel.module].ptx,
+                                     .image = "kernel.cubin",
+                                     .arch = artifact.arch,
+                                     .entry = step.entry};
+    if (resources != artifact.resources.end() && !resources->mangled.empty())
+      replacement.entry = resources->mangled;
+    const capture::LaunchConfiguration to{step.grid,         step.block,       step.cluster,
+                                          step.shared_bytes, step.cooperative, step.programmatic};
+    for (const capture::LaunchGroup& group : capture_.groups) {
+      const bool same_block = group.configuration.block == launch.configuration.block;
+      if (group.kernel != launch.kernel || !same_block) continue;
+      replacement.launches.push_back(
+          {group.configuration, Scaled(group.configuration, launch.configuration, to)});
+    }
+    return capture::WriteReplacement(folder, replacement);
+  }
+
+  const OptimizeCaptureRequest& request_;
+  const capture::Capture& capture_;
+  Path blobs_;
+  const Target& target_;
+  Services& services_;
+  const EventSink& events_;
+  std::stop_token stop_;
+  std::unique_ptr<Compiler> compiler_;
+};
+
+bool Matches(const std::string& wanted, const capture::CapturedKernel& kernel) {
+  return wanted.empty() || kernel.readable.contains(wanted) || kernel.name.contains(wanted);
+}
+
+/// The kernels that the request names, most expensive first.
+Result<std::vector<KernelShare>> Chosen(const OptimizeCaptureRequest& request,
+                                        const capture::Capture& capture,
+                                        std::vector<KernelShare> shares) {
+  std::erase_if(shares, [&](const KernelShare& share) {
+    return !Matches(request.kernel, capture.kernels[share.kernel]);
+  });
+  if (shares.empty() && !request.kernel.empty())
+    return Invalid("the program launches no kernel '" + request.kernel + "'", "request.kernel",
+                   "`atunner show` lists them");
+  if (shares.empty())
+    return Invalid("the program launched no kernel", request.capture.string(),
+                   "run it with arguments with which it does");
+  const size_t tunable = static_cast<size_t>(
+      std::ranges::count_if(shares, [](const KernelShare& s) { return s.obstacle.empty(); }));
+  // Kernels that cannot be tuned take no place of those that can.
+  if (request.top > 0 && tunable > request.top) {
+    size_t kept = 0;
+    std::erase_if(shares, [&](const KernelShare& share) {
+      return share.obstacle.empty() && ++kept > request.top;
+    });
+  }
+  return shares;
+}
+
+TuningOptions OptionsFor(const OptimizeCaptureRequest& request, const KernelShare& share,
+                         double all_shares, const Path& out) {
+  TuningOptions options = request.tuning;
+  options.out = out;
+  const double part = all_shares > 0 ? share.share / all_shares : 1;
+  if (options.budget.trials) {
+    const auto trials = static_cast<int64_t>(static_cast<double>(*options.budget.trials) * part);
+    options.budget.trials = std::max(kLeastTrials, trials);
+  }
+  if (options.budget.seconds)
+    options.budget.seconds = std::max(5.0, *options.budget.seconds * part);
+  return options;
+}
+
+/// Gain of the whole program's kernels by Amdahl's law.
+double SpeedupOf(const std::vector<TunedKernel>& kernels) {
+  double left = 1;
+  for (const TunedKernel& kernel : kernels) {
+    if (!kernel.run) continue;
+    const double gain = GainOf(kernel.run->report);
+    if (kernel.run->found() && gain > 1) left -= kernel.share * (1 - 1 / gain);
+  }
+  return 1 / left;
+}
+
+}  // namespace
+
+double GainOf(const Report& report) {
+  const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
+  for (const Baseline& baseline : report.baselines) {
+    if (baseline.name != "as given") continue;
+    if (baseline.comparison) return baseline.comparison->ratio;
+    const auto given = baseline.ObjectiveNs();
+    if (given && best) return *given / *best;
+  }
+  return 1;
+}
+
+bool OptimizeCaptureResult::any() const {
+  return std::ranges::any_of(kernels,
+                             [](const TunedKernel& one) { return one.run && one.run->found(); });
+}
+
+Result<OptimizeCaptureResult> OptimizeCapture(const OptimizeCaptureRequest& request,
+                                              Services& services, const EventSink& events,
+                                              std::stop_token stop) {
+  ATUNNER_TRY(const capture::Capture capture, capture::ReadCapture(request.capture));
+  ATUNNER_TRY(const Target target, services.devices.Choose(request.tuning.target));
+  ATUNNER_TRY(std::vector<KernelShare> shares,
+              SharesOf(capture, request.capture, target, true, services, events, stop));
+  ATUNNER_TRY(shares, Chosen(request, capture, std::move(shares)));
+  double all = 0;
+  for (const KernelShare& share : shares) all += share.obstacle.empty() ? share.share : 0;
+  OptimizeCaptureResult result;
+  result.out = request.tuning.out.empty() ? Path("best") : request.tuning.out;
+  CaptureTuner tuner(request, capture, target, services, events, stop);
+  for (const KernelShare& share : shares) {
+    if (stop.stop_requested()) break;
+    const std::string& name = capture.kernels[share.kernel].readable;
+    if (share.obstacle.empty()) events(KernelStartedEvent{name});
+    result.kernels.push_back(
+        tuner.Tune(share, OptionsFor(request, share, all, result.out / FolderName(name))));
+    if (const std::string& obstacle = result.kernels.back().obstacle; !obstacle.empty())
+      events(KernelRefusedEvent{name, Error{ErrorCode::kUnsupported, obstacle, "", ""}});
+  }
+  result.speedup = SpeedupOf(result.kernels);
+  return result;
+}
+
+}  // namespace atunner::jobs
