@@ -26,7 +26,8 @@ ptx::Type TypeOf(const ptx::Instruction& instruction) {
 
 class Accesses {
  public:
-  explicit Accesses(const ptx::Function& kernel) : kernel_(kernel) {
+  Accesses(const ptx::Function& kernel, const Dim3& block)
+      : kernel_(kernel), extents_{block.x, block.y, block.z} {
     for (size_t i = 0; i < kernel.params.size(); ++i) numbers_[kernel.params[i].name] = i;
   }
 
@@ -36,6 +37,7 @@ class Accesses {
       for (const ptx::Instruction& instruction : kernel_.body) changed |= Follow(instruction);
     }
     for (const ptx::Instruction& instruction : kernel_.body) Note(instruction);
+    for (const ptx::Instruction& instruction : kernel_.body) NoteIndex(instruction);
     return std::move(out_);
   }
 
@@ -119,7 +121,52 @@ class Accesses {
     }
   }
 
+  /// True if the operand is the special register, or a copy of it.
+  bool Holds(const ptx::Operand& operand, const std::string& special) const {
+    if (operand.name == special) return true;
+    const auto at = specials_.find(operand.reg);
+    return operand.kind == ptx::Operand::Kind::kRegister && at != specials_.end() &&
+           at->second == special;
+  }
+
+  void FollowSpecial(const ptx::Operand& to, const ptx::Operand& from) {
+    if (to.kind != ptx::Operand::Kind::kRegister) return;
+    const auto at = specials_.find(from.reg);
+    if (from.name.starts_with('%'))
+      specials_[to.reg] = from.name;
+    else if (from.kind == ptx::Operand::Kind::kRegister && at != specials_.end())
+      specials_[to.reg] = std::string(at->second);
+  }
+
+  /// True for the block's extent as a constant factor, or as a shift by its logarithm.
+  bool IsExtent(const ptx::Operand& operand, bool shifts, size_t axis) const {
+    if (operand.kind != ptx::Operand::Kind::kImmediate || extents_[axis] < 2) return false;
+    return (shifts ? uint64_t{1} << (operand.bits & 63) : operand.bits) == extents_[axis];
+  }
+
+  /// Products of %ctaid with %ntid, or with the block's extent as a constant.
+  void NoteIndex(const ptx::Instruction& instruction) {
+    constexpr const char* kAxes[] = {".x", ".y", ".z"};
+    const auto& operands = instruction.operands;
+    if (operands.size() == 2 && (instruction.opcode == "mov" || instruction.opcode == "cvt"))
+      FollowSpecial(operands[0], operands[1]);
+    const bool shifts = instruction.opcode == "shl";
+    if ((!shifts && instruction.opcode != "mad" && instruction.opcode != "mul") ||
+        operands.size() < 3)
+      return;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      for (const size_t i : {size_t{1}, size_t{2}}) {
+        const ptx::Operand& other = operands[3 - i];
+        if (Holds(operands[i], std::string("%ctaid") + kAxes[axis]) &&
+            (IsExtent(other, shifts, axis) || Holds(other, std::string("%ntid") + kAxes[axis])))
+          out_.block_scales_index[axis] = true;
+      }
+    }
+  }
+
   const ptx::Function& kernel_;
+  std::array<uint64_t, 3> extents_;
+  std::map<int, std::string> specials_;  ///< registers that hold special registers
   std::map<std::string, size_t> numbers_;
   std::map<int, Slots> registers_;
   KernelAccesses out_;
@@ -160,7 +207,9 @@ std::optional<DType> DTypeOf(ptx::Type type) {
 
 }  // namespace
 
-KernelAccesses FindAccesses(const ptx::Function& kernel) { return Accesses(kernel).Run(); }
+KernelAccesses FindAccesses(const ptx::Function& kernel, const Dim3& block) {
+  return Accesses(kernel, block).Run();
+}
 
 std::optional<DType> ElementTypeOf(const PointerUse& use) {
   std::optional<DType> agreed;

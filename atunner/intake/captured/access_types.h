@@ -7,11 +7,13 @@
 // makes the pointer at byte 0 of parameter 0 one to f32 that is read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "atunner/model/kernel/launch_plan.h"
 #include "atunner/model/value/dtype.h"
 #include "atunner/ptx/module.h"
 
@@ -33,11 +35,16 @@ struct KernelAccesses {
   bool complete = true;
   bool reads_block_size = false;  ///< %ntid
   bool reads_grid_size = false;   ///< %nctaid
+  /// By axis: the number of the block is multiplied by its size, as in blockIdx.x * blockDim.x +
+  /// threadIdx.x. So blocks of another size need another grid. Otherwise the grid has a block for
+  /// each item of work, e.g. for each row, and stays.
+  std::array<bool, 3> block_scales_index = {};
 };
 
 /// The analysis follows registers without regard to order, so that it may name too many pointers,
-/// and, where it is complete, never too few.
-KernelAccesses FindAccesses(const ptx::Function& kernel);
+/// and, where it is complete, never too few. `block`: threads of a block along each axis, which the
+/// kernel may have as constants.
+KernelAccesses FindAccesses(const ptx::Function& kernel, const Dim3& block);
 
 /// The element type that all of these accesses agree on; nullopt if they do not. Of 16-bit types
 /// PTX tells only the size.

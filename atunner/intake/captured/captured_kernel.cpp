@@ -45,7 +45,7 @@ class Builder {
     const ptx::Function* entry = module.Find(kernel_.name);
     if (entry == nullptr || entry->params.size() != launch_.parameters.size())
       return Invalid("the module has no such kernel: " + kernel_.name, blobs_.string());
-    accesses_ = FindAccesses(*entry);
+    accesses_ = FindAccesses(*entry, launch_.configuration.block);
     signature_ = ParseSignature(kernel_.readable);
     FindFacts();
     MakeSpec();
@@ -184,8 +184,8 @@ class Builder {
     out_.injections.push_back(std::move(injection));
   }
 
-  /// Blocks of another size, with as many blocks as cover the same threads. Whether the kernel is
-  /// right then is for the judge to say.
+  /// Blocks of another size, with as many blocks as cover the same threads where the kernel
+  /// numbers threads over the whole grid. Whether it is right then is for the judge to say.
   void AddBlockParameter(const ptx::Function& entry, LaunchStep& step) {
     const capture::LaunchConfiguration& given = launch_.configuration;
     const bool flat = given.block.y == 1 && given.block.z == 1;
@@ -203,7 +203,8 @@ class Builder {
                  static_cast<int64_t>(given.block.x), {Injection::Kind::kLaunch, 0, 0, ""});
     const uint64_t threads = uint64_t{given.grid.x} * given.block.x;
     step.block[0] = Expr::MustParse("block_x");
-    step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, block_x)", threads));
+    if (accesses_.block_scales_index[0])
+      step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, block_x)", threads));
     // Dynamic shared memory of so many bytes a thread.
     if (given.shared_bytes != 0 && given.shared_bytes % given.block.x == 0)
       step.shared_bytes = Expr::MustParse(

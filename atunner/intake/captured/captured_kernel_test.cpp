@@ -60,10 +60,12 @@ constexpr const char* kPtx = R"(.version 8.0
 
 TEST(AccessTypes, PointersOfStructuresAreFollowed) {
   const auto module = ptx::Parse(kPtx).value();
-  const KernelAccesses found = FindAccesses(*module.Find("scale"));
+  const KernelAccesses found = FindAccesses(*module.Find("scale"), {256, 1, 1});
   EXPECT_TRUE(found.complete);
   EXPECT_TRUE(found.reads_block_size);
   EXPECT_FALSE(found.reads_grid_size);
+  EXPECT_TRUE(found.block_scales_index[0]);
+  EXPECT_FALSE(found.block_scales_index[1]);
   ASSERT_EQ(found.pointers.size(), 3u);
   const PointerUse& y = found.pointers.at({0, 0});
   EXPECT_EQ(ElementTypeOf(y), DType::kFloat32);

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "atunner/intake/captured/access_types.h"
 #include "atunner/intake/captured/captured_kernel.h"
 #include "atunner/intake/captured/signature.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
@@ -47,12 +48,18 @@ std::optional<int64_t> NumberOf(std::string text) {
 
 class SourceTunables {
  public:
-  SourceTunables(UserKernel& kernel, const CudaSyntax& syntax, const KernelDefinition& definition)
+  SourceTunables(UserKernel& kernel, const CudaSyntax& syntax, const KernelDefinition& definition,
+                 const std::string& ptx)
       : kernel_(kernel), syntax_(syntax), definition_(definition), step_(kernel.plan.steps[0]) {
     for (size_t axis = 0; axis < 3; ++axis) {
       block_[axis] = Now(step_.block[axis]);
-      threads_[axis] = block_[axis] * Now(step_.grid[axis]);
+      grid_[axis] = Now(step_.grid[axis]);
     }
+    const auto module = ptx::Parse(ptx);
+    const ptx::Function* entry = module ? module->Find(step_.entry) : nullptr;
+    const Dim3 block{static_cast<uint32_t>(block_[0]), static_cast<uint32_t>(block_[1]),
+                     static_cast<uint32_t>(block_[2])};
+    if (entry != nullptr) scales_ = FindAccesses(*entry, block).block_scales_index;
   }
 
   void Run(const Signature& signature) {
@@ -81,7 +88,7 @@ class SourceTunables {
     kernel_.initial.values.erase(kernel_.initial.values.begin() + at);
     kernel_.injections.erase(kernel_.injections.begin() + at);
     step_.block[0] = Expr(block_[0]);
-    step_.grid[0] = Expr(threads_[0] / block_[0]);
+    step_.grid[0] = Expr(grid_[0]);
     step_.shared_bytes = Expr(shared);
     free_block_ = true;
   }
@@ -153,7 +160,9 @@ class SourceTunables {
 
   void Follow(size_t axis, const std::string& name) {
     step_.block[axis] = Expr::MustParse(name);
-    step_.grid[axis] = Expr::MustParse(fmt::format("ceil_div({}, {})", threads_[axis], name));
+    if (scales_[axis])
+      step_.grid[axis] = Expr::MustParse(
+          fmt::format("ceil_div({}, {})", block_[axis] * grid_[axis], name));
     if (axis == 0) {
       const int64_t shared = Now(step_.shared_bytes);
       if (shared != 0 && shared % block_[0] == 0)
@@ -195,7 +204,8 @@ class SourceTunables {
   const CudaSyntax& syntax_;
   const KernelDefinition& definition_;
   LaunchStep& step_;
-  std::array<int64_t, 3> block_{}, threads_{};
+  std::array<int64_t, 3> block_{}, grid_{};
+  std::array<bool, 3> scales_{};
   bool follows_ = false, free_block_ = false;
 };
 
@@ -224,10 +234,10 @@ Status UseSource(UserKernel& kernel, const std::string& readable, const std::str
   const CudaSyntax syntax = ParseCuda(expanded);
   const KernelDefinition* definition = FindDefinition(syntax, signature);
   if (definition == nullptr) return Invalid("kernel '" + readable + "' is not defined here", file);
-  kernel.source.text = CompilableText(syntax);
+  const std::string ptx = std::exchange(kernel.source.text, CompilableText(syntax));
   kernel.source.name = Path(file).filename().string();
   kernel.source.language = Language::kCudaCpp;
-  SourceTunables(kernel, syntax, *definition).Run(signature);
+  SourceTunables(kernel, syntax, *definition, ptx).Run(signature);
   return {};
 }
 

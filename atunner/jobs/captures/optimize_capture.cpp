@@ -38,15 +38,19 @@ std::string FolderName(const std::string& readable) {
 uint32_t CeilDiv(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
 /// The tuned configuration of a launch whose own one is `from`, when the tuned launch became `to`:
-/// blocks of the new size cover the same threads.
+/// along axes where the grid changed, blocks of the new size cover the same threads.
 capture::LaunchConfiguration Scaled(const capture::LaunchConfiguration& from,
                                     const capture::LaunchConfiguration& tuned_from,
                                     const capture::LaunchConfiguration& to) {
   capture::LaunchConfiguration scaled = from;
   scaled.block = to.block;
-  scaled.grid = {CeilDiv(uint64_t{from.grid.x} * from.block.x, to.block.x),
-                 CeilDiv(uint64_t{from.grid.y} * from.block.y, to.block.y),
-                 CeilDiv(uint64_t{from.grid.z} * from.block.z, to.block.z)};
+  const auto extent = [](uint32_t grid, uint32_t block, uint32_t tuned_grid, uint32_t to_grid,
+                         uint32_t to_block) {
+    return tuned_grid == to_grid ? grid : CeilDiv(uint64_t{grid} * block, to_block);
+  };
+  scaled.grid = {extent(from.grid.x, from.block.x, tuned_from.grid.x, to.grid.x, to.block.x),
+                 extent(from.grid.y, from.block.y, tuned_from.grid.y, to.grid.y, to.block.y),
+                 extent(from.grid.z, from.block.z, tuned_from.grid.z, to.grid.z, to.block.z)};
   if (from.shared_bytes == tuned_from.shared_bytes) scaled.shared_bytes = to.shared_bytes;
   return scaled;
 }

@@ -1,12 +1,18 @@
-// `hardware-optimize`: tunes a kernel in a .cu file as it is, or says what was found in it.
+// `hardware-optimize`: tunes the kernels of a .cu file as they are, or says what was found in it. A
+// file with one kernel whose host code says everything is read; other programs are built, run once
+// and captured.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "atunner/compile/nvcc_program.h"
+#include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/render.h"
+#include "faces/cli/verbs/capture_flags.h"
 #include "faces/cli/verbs/tuning_output.h"
+#include "faces/wiring/wiring.h"
 
 namespace atunner::cli {
 namespace {
@@ -15,6 +21,8 @@ struct SourceFlags {
   std::string source;
   std::string kernel;
   bool auto_tune = false;
+  size_t top = 0;  ///< of several kernels; 0 = all
+  CaptureFlags capture;
   TuningFlags tuning;
 };
 
@@ -50,7 +58,52 @@ void PrintUnderstood(const UserKernel& kernel) {
   fmt::print("add --auto-tune to tune it\n");
 }
 
+/// Builds and runs the program once, and tunes what it launches. `unread`: why its host code is not
+/// enough, or "".
+Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
+                        const std::string& unread) {
+  Machine machine(context.common.store);
+  const Path out = flags.tuning.out.empty() ? Path("best") : Path(flags.tuning.out);
+  CaptureFlags capture = flags.capture;
+  capture.source = flags.source;
+  capture.target = flags.tuning.target;
+  capture.out = (out / (Path(flags.source).stem().string() + ".capture")).string();
+  ATUNNER_TRY(const Target target, TargetOfCapture(capture, context, machine.services()));
+  const auto captured = Capture(capture, context, target.profile);
+  if (!captured && !unread.empty())
+    return Invalid(unread + "\nIts host code was read; running the program failed too: " +
+                       captured.error().what,
+                   "", captured.error().hint);
+  if (!captured) return std::unexpected(captured.error());
+  PrintProblems(*captured);
+  jobs::OptimizeCaptureRequest request{captured->folder,
+                                       flags.kernel,
+                                       flags.top,
+                                       flags.source,
+                                       SplitOptions(flags.capture.nvcc),
+                                       {}};
+  ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  request.tuning.out = out;
+  if (request.tuning.target.gpu == "auto") request.tuning.target.gpu = target.profile.name;
+  return RunCaptureTuning(context, request);
+}
+
+/// Why the source is not tuned by reading it alone; nullopt if it can be.
+std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& context) {
+  const bool asks = !flags.auto_tune || !flags.tuning.dump.empty() ||
+                    !flags.tuning.stop_after.empty() || !flags.source.ends_with(".cu");
+  if (asks || !FindNvcc()) return std::nullopt;
+  if (!context.program.empty() || !flags.capture.nvcc.empty()) return "";
+  if (flags.kernel.empty() && jobs::KernelsOf(flags.source, "").size() > 1) return "";
+  SourceOptions options;
+  options.kernel = flags.kernel;
+  const auto read = jobs::ReadUserKernel(flags.source, options);
+  if (read || read.error().code != ErrorCode::kInvalidInput) return std::nullopt;
+  return read.error().ToString();
+}
+
 Result<int> HardwareOptimize(const SourceFlags& flags, const Context& context) {
+  if (const auto reason = ReasonToRun(flags, context)) return TuneProgram(flags, context, *reason);
   jobs::HardwareOptimizeRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   return RunTuning(
@@ -78,6 +131,10 @@ void AddHardwareOptimize(VerbList& verbs) {
   verb->add_option("--kernel", flags->kernel, "which kernel of the file");
   verb->add_flag("--auto-tune", flags->auto_tune,
                  "tune what was found; without it, only say what was found");
+  verb->add_option("--top", flags->top, "of several kernels, only the most expensive; 0 = all");
+  verb->add_option("--nvcc", flags->capture.nvcc,
+                   "options with which nvcc builds the program: \"-I.. -DN=4 -lcublas\"");
+  verb->footer("atunner hardware-optimize --source main.cu --auto-tune -- ARGUMENTS");
   AddTuning(verb, flags->tuning);
 }
 
