@@ -4,16 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace atunner::capture {
 namespace {
-
-std::string KeyOf(const LaunchFacts& launch) {
-  const LaunchConfiguration& c = launch.configuration;
-  return fmt::format("{}: {} {} {}, {} {} {}, {} {} {}, {} {} {}", launch.kernel, c.grid.x,
-                     c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.cluster.x, c.cluster.y,
-                     c.cluster.z, c.shared_bytes, c.cooperative, c.programmatic);
-}
 
 /// The smallest range that holds all differences; empty if there is none.
 std::vector<ByteRange> Difference(std::string_view before, std::string_view after) {
@@ -56,10 +50,33 @@ size_t Recording::AddKernel(CapturedKernel kernel) {
   return kernels_++;
 }
 
-LaunchGroup& Recording::GroupOf(const LaunchFacts& launch) {
-  const auto [at, is_new] = group_index_.try_emplace(KeyOf(launch), groups_.size());
-  if (is_new) groups_.push_back({launch.kernel, launch.configuration});
+size_t Recording::HashOfGroup::operator()(const LaunchGroup& group) const {
+  const LaunchConfiguration& c = group.configuration;
+  size_t hash = group.kernel;
+  for (const uint64_t value :
+       {uint64_t{c.grid.x}, uint64_t{c.grid.y}, uint64_t{c.grid.z}, uint64_t{c.block.x},
+        uint64_t{c.block.y}, uint64_t{c.block.z}, c.cluster.Count(), uint64_t{c.shared_bytes}})
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29);
+  return hash;
+}
+
+Recording::Group& Recording::GroupOf(const LaunchFacts& launch) {
+  const LaunchGroup key{launch.kernel, launch.configuration};
+  const auto [at, is_new] = group_index_.try_emplace(key, groups_.size());
+  if (is_new) groups_.push_back({key});
   return groups_[at->second];
+}
+
+Recording::Group& Recording::Counted(const LaunchFacts& launch) {
+  Group& group = GroupOf(launch);
+  ++group.launches.launches;
+  ++launches_;
+  if (launches_ >= 2 * groups_written_at_) Finish();
+  return group;
+}
+
+void Recording::Count(const LaunchFacts& launch) {
+  if (IsActive()) Counted(launch);
 }
 
 bool Recording::Wants(const LaunchFacts& launch, bool first_of_group) {
@@ -70,10 +87,8 @@ bool Recording::Wants(const LaunchFacts& launch, bool first_of_group) {
 
 bool Recording::Begin(const LaunchFacts& launch, const ProgramMemory& memory) {
   if (!IsActive()) return false;
-  LaunchGroup& group = GroupOf(launch);
-  const bool first = group.launches++ == 0;
-  ++launches_;
-  if (launches_ >= 2 * groups_written_at_) Finish();
+  Group& group = Counted(launch);
+  const bool first = !std::exchange(group.considered, true);
   if (!Wants(launch, first)) return false;
   pending_.emplace();
   pending_->launch.number = launches_ - 1;
@@ -196,14 +211,23 @@ void Recording::End(const ProgramMemory& memory,
 }
 
 void Recording::AddSeconds(const LaunchFacts& launch, double seconds) {
-  if (IsActive()) GroupOf(launch).seconds += seconds;
+  if (!IsActive()) return;
+  Group& group = GroupOf(launch);
+  group.launches.seconds += seconds;
+  ++group.timed;
 }
 
 void Recording::Note(const std::string& text) { Append(CaptureNote{text}); }
 
 void Recording::Finish() {
   groups_written_at_ = launches_;
-  Append(GroupsRecord{groups_});
+  GroupsRecord record;
+  for (const Group& group : groups_) {
+    LaunchGroup& one = record.groups.emplace_back(group.launches);
+    if (group.timed != 0)
+      one.seconds *= static_cast<double>(one.launches) / static_cast<double>(group.timed);
+  }
+  Append(record);
 }
 
 void Recording::Append(const Record& record) {
