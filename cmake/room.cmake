@@ -14,7 +14,7 @@
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture" "cuda_text shadow" "operators"
         "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs"
-        "wiring program runtime" "cli")
+        "wiring program runtime" "recorder" "cli")
   string(REPLACE " " ";" rooms "${rooms}")
   foreach(room ${rooms})
     set(ATUNNER_LAYER_${room} ${layer})

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace atunner::capture {
 namespace {
@@ -79,17 +78,17 @@ void Recording::Count(const LaunchFacts& launch) {
   if (IsActive()) Counted(launch);
 }
 
-bool Recording::Wants(const LaunchFacts& launch, bool first_of_group) {
-  if (!first_of_group || recorded_[launch.kernel] >= limits_.launches_of_kernel) return false;
-  ++recorded_[launch.kernel];
-  return true;
+bool Recording::Wants(const LaunchFacts& launch) {
+  return IsActive() && !GroupOf(launch).considered &&
+         recorded_[launch.kernel] < limits_.launches_of_kernel;
 }
 
 bool Recording::Begin(const LaunchFacts& launch, const ProgramMemory& memory) {
   if (!IsActive()) return false;
-  Group& group = Counted(launch);
-  const bool first = !std::exchange(group.considered, true);
-  if (!Wants(launch, first)) return false;
+  const bool wanted = Wants(launch);
+  Counted(launch).considered = true;
+  if (!wanted) return false;
+  ++recorded_[launch.kernel];
   pending_.emplace();
   pending_->launch.number = launches_ - 1;
   pending_->launch.kernel = launch.kernel;

@@ -67,6 +67,8 @@ class Recording {
   size_t AddModule(std::string_view ptx, std::string_view cubin, int arch);
   size_t AddKernel(CapturedKernel kernel);
 
+  /// True if Begin will record the launch's memory. Needs no parameters and symbols.
+  bool Wants(const LaunchFacts& launch);
   /// Counts the launch. True if End has to be called with what it wrote.
   bool Begin(const LaunchFacts& launch, const ProgramMemory& memory);
   /// `written`: addresses that the launch wrote, ascending; nullopt: unknown, then changes are
@@ -112,7 +114,6 @@ class Recording {
   /// Counts the launch, and writes the groups if there are twice as many launches as then.
   Group& Counted(const LaunchFacts& launch);
   bool IsActive() const { return problem_.empty() && process_ == getpid(); }
-  bool Wants(const LaunchFacts& launch, bool first_of_group);
   Status Snapshot(const LaunchFacts& launch, const ProgramMemory& memory);
   /// Index of the buffer around the address, added if it is new; nullopt if there is none.
   std::optional<size_t> BufferAt(uint64_t address, const ProgramMemory& memory);
