@@ -1,7 +1,8 @@
 // Times launches by events in the program's stream, without waiting for them.
 //
-// The resolution is about a microsecond, and the time between the two events holds a few
-// microseconds in which the GPU waits for the host if the stream was empty.
+// If the stream is empty, the time between the two events holds several microseconds in which the
+// GPU waits for the host. Occupy prevents that. A launch that is only sampled in passing is timed
+// as the program makes it: of a kernel shorter than a launch the time is then that of the launch.
 #pragma once
 
 #include <array>
@@ -17,6 +18,9 @@ class LaunchTimer {
  public:
   explicit LaunchTimer(const Driver& driver) : driver_(driver) {}
 
+  /// Fills memory of its own for some twenty microseconds, so that what follows is there before the
+  /// GPU gets to it.
+  void Occupy(Stream stream);
   /// Index of a pair of events whose first one is recorded; nullopt if all are in use.
   std::optional<size_t> Begin(Stream stream);
   /// Records the second one. `facts` come back from Collect; nullptr: they do not.
@@ -26,7 +30,10 @@ class LaunchTimer {
   /// Calls `add` for every timed launch that has ended.
   void Collect(const std::function<void(const capture::LaunchFacts&, double)>& add);
   /// The events are gone: the program has reset the device.
-  void Forget() { pairs_ = {}; }
+  void Forget() {
+    pairs_ = {};
+    scratch_ = 0;
+  }
 
  private:
   enum class State { kFree, kBegun, kEnded };
@@ -38,6 +45,7 @@ class LaunchTimer {
 
   const Driver& driver_;
   std::array<Pair, 64> pairs_;
+  DevicePointer scratch_ = 0;
 };
 
 }  // namespace atunner::recorder

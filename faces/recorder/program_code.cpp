@@ -238,14 +238,21 @@ void ProgramCode::Read(ProgramModule& module) const {
     module.ptx = image;
   }
   module.copy_ = {};
-  ReadPtx(module);
+  if (!module.ptx.empty())
+    ReadPtx(module);
+  else
+    ReadCubin(module);
 }
 
-void ProgramCode::ReadPtx(ProgramModule& module) const {
-  if (module.ptx.empty()) {
-    module.problem = "its module has no PTX, which would tell the module's variables";
-    return;
-  }
+void ProgramCode::ReadCubin(ProgramModule& module) {
+  auto symbols = SymbolsOfCubin(module.cubin);
+  if (symbols)
+    module.symbols = *std::move(symbols);
+  else
+    module.problem = "its module has no code that can be read: " + symbols.error().ToString();
+}
+
+void ProgramCode::ReadPtx(ProgramModule& module) {
   module.digest = DigestOf(module.ptx).ToHex();
   const auto parsed = ptx::Parse(module.ptx);
   if (!parsed) {

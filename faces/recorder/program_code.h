@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "atunner/base/result.h"
+#include "faces/recorder/cubin_symbols.h"
 #include "faces/recorder/driver.h"
 
 namespace atunner::recorder {
@@ -22,11 +23,6 @@ namespace atunner::recorder {
 /// Position of a parameter in the buffer that the kernel receives.
 struct ParameterPlace {
   size_t offset = 0, bytes = 0;
-};
-
-struct ModuleSymbol {
-  std::string name;
-  bool constant = false;  ///< `__constant__`: kernels do not write it
 };
 
 struct ProgramModule {
@@ -91,7 +87,8 @@ class ProgramCode {
   void Resolve(ProgramKernel& kernel, void* handle);
   std::vector<ParameterPlace> ParametersFromDriver(void* handle, bool& known);
   void Read(ProgramModule& module) const;
-  void ReadPtx(ProgramModule& module) const;
+  static void ReadPtx(ProgramModule& module);
+  static void ReadCubin(ProgramModule& module);
 
   const Driver& driver_;
   std::deque<ProgramModule> modules_;

@@ -14,8 +14,8 @@ namespace atunner::recorder {
 namespace {
 
 /// Of a kernel's launches the first few are timed, and of all launches one in so many: two events
-/// cost about as much as a launch.
-constexpr uint64_t kFirstTimed = 4, kTimedInterval = 32;
+/// cost about as much as a launch. The interval is prime, so that it meets all kernels of a loop.
+constexpr uint64_t kFirstTimed = 4, kTimedInterval = 31;
 
 const void* PackedParameters(void** extra) {
   constexpr uintptr_t kBufferFollows = 1;  // CU_LAUNCH_PARAM_BUFFER_POINTER
@@ -131,6 +131,7 @@ int Recorder::Launch(ProgramKernel& kernel, const LaunchCall& call, const Origin
 
 int Recorder::LaunchRecorded(Known& known, const LaunchCall& call, const OriginalLaunch& original) {
   (void)memory_.Wait();  // an error comes again with the next call
+  timer_.Occupy(call.stream);
   const auto pair = timer_.Begin(call.stream);
   const int code = original();
   if (pair) timer_.End(*pair, call.stream, nullptr);
