@@ -29,18 +29,20 @@ Stream PerThread(Stream stream) {
                            : reinterpret_cast<Stream>(kPerThread);  // NOLINT(*-no-int-to-ptr)
 }
 
-enum class Memory { kDevice, kHost };
-
 /// `code` is what the allocation returned.
-int Allocated(int code, uint64_t address, uint64_t bytes, Memory memory = Memory::kDevice) {
+int Allocated(int code, const DevicePointer* address, uint64_t bytes) {
   if (code != atunner::cuda::kSuccess) return code;
   Session& session = Session::Get();
   const Lock lock(session.mutex);
-  session.memory.Add(address, bytes, memory == Memory::kHost);
+  session.memory.Add(*address, bytes, false);
   return code;
 }
-int AllocatedHost(int code, const void* pointer, uint64_t bytes) {
-  return Allocated(code, reinterpret_cast<uint64_t>(pointer), bytes, Memory::kHost);
+int AllocatedHost(int code, void* const* pointer, uint64_t bytes) {
+  if (code != atunner::cuda::kSuccess) return code;
+  Session& session = Session::Get();
+  const Lock lock(session.mutex);
+  session.memory.Add(reinterpret_cast<uint64_t>(*pointer), bytes, true);
+  return code;
 }
 
 /// Before the memory is freed, since another thread may get the same address at once.
@@ -78,11 +80,12 @@ void WillUnload(void* handle) {
   session.code.Remove(handle);
 }
 
-int Aliased(int code, void* handle, void* known) {
+template <class Handle>
+int Aliased(int code, const Handle* handle, void* known) {
   if (code != atunner::cuda::kSuccess) return code;
   Session& session = Session::Get();
   const Lock lock(session.mutex);
-  session.code.AddAlias(handle, known);
+  session.code.AddAlias(*handle, known);
   return code;
 }
 
@@ -229,52 +232,52 @@ int cuLibraryGetKernel(Kernel* kernel, Library library, const char* name) {
 }
 int cuLibraryGetModule(Module* module, Library library) {
   const int code = Call<&cuLibraryGetModule>(module, library);
-  return Aliased(code, *module, library);
+  return Aliased(code, module, library);
 }
 int cuKernelGetFunction(Function* function, Kernel kernel) {
   const int code = Call<&cuKernelGetFunction>(function, kernel);
-  return Aliased(code, *function, kernel);
+  return Aliased(code, function, kernel);
 }
 
 int cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
   const int code = Call<&cuMemAlloc_v2>(address, bytes);
-  return Allocated(code, *address, bytes);
+  return Allocated(code, address, bytes);
 }
 int cuMemAllocPitch_v2(DevicePointer* address, size_t* pitch, size_t width, size_t height,
                        unsigned element) {
   const int code = Call<&cuMemAllocPitch_v2>(address, pitch, width, height, element);
-  return Allocated(code, *address, *pitch * height);
+  return Allocated(code, address, code == atunner::cuda::kSuccess ? *pitch * height : 0);
 }
 int cuMemAllocManaged(DevicePointer* address, size_t bytes, unsigned flags) {
   const int code = Call<&cuMemAllocManaged>(address, bytes, flags);
-  return Allocated(code, *address, bytes);
+  return Allocated(code, address, bytes);
 }
 int cuMemAllocAsync(DevicePointer* address, size_t bytes, Stream stream) {
   const int code = Call<&cuMemAllocAsync>(address, bytes, stream);
-  return Allocated(code, *address, bytes);
+  return Allocated(code, address, bytes);
 }
 int cuMemAllocAsync_ptsz(DevicePointer* address, size_t bytes, Stream stream) {
   const int code = Call<&cuMemAllocAsync_ptsz>(address, bytes, stream);
-  return Allocated(code, *address, bytes);
+  return Allocated(code, address, bytes);
 }
 int cuMemAllocFromPoolAsync(DevicePointer* address, size_t bytes, void* pool, Stream stream) {
   const int code = Call<&cuMemAllocFromPoolAsync>(address, bytes, pool, stream);
-  return Allocated(code, *address, bytes);
+  return Allocated(code, address, bytes);
 }
 int cuMemAllocFromPoolAsync_ptsz(DevicePointer* address, size_t bytes, void* pool, Stream stream) {
   const int code = Call<&cuMemAllocFromPoolAsync_ptsz>(address, bytes, pool, stream);
-  return Allocated(code, *address, bytes);
+  return Allocated(code, address, bytes);
 }
 int cuMemAllocHost_v2(void** pointer, size_t bytes) {
   const int code = Call<&cuMemAllocHost_v2>(pointer, bytes);
-  return AllocatedHost(code, *pointer, bytes);
+  return AllocatedHost(code, pointer, bytes);
 }
 int cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
   const int code = Call<&cuMemHostAlloc>(pointer, bytes, flags);
-  return AllocatedHost(code, *pointer, bytes);
+  return AllocatedHost(code, pointer, bytes);
 }
 int cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
-  return AllocatedHost(Call<&cuMemHostRegister_v2>(pointer, bytes, flags), pointer, bytes);
+  return AllocatedHost(Call<&cuMemHostRegister_v2>(pointer, bytes, flags), &pointer, bytes);
 }
 int cuMemHostUnregister(void* pointer) {
   WillFree(pointer);

@@ -68,6 +68,11 @@ std::string Demangled(const std::string& name) {
   return status == 0 ? text.get() : name;
 }
 
+/// A text of printf or assert, which only the module itself can find.
+bool IsLiteral(const std::string& name) {
+  return name.starts_with('$') || name.starts_with("__unnamed_");
+}
+
 bool UsesTextures(const ptx::Function& function) {
   constexpr std::string_view kOpcodes[] = {"tex", "tld4", "txq", "suld", "sust", "sured", "suq"};
   return std::ranges::any_of(function.body, [&](const ptx::Instruction& instruction) {
@@ -262,8 +267,9 @@ void ProgramCode::ReadPtx(ProgramModule& module) {
   if (const size_t digits = parsed->target().find_first_of("0123456789");
       digits != std::string::npos)
     module.arch = std::atoi(parsed->target().c_str() + digits);
-  for (const ptx::Variable& variable : parsed->globals())
-    module.symbols.push_back({variable.name, false});
+  for (const ptx::Variable& variable : parsed->globals()) {
+    if (!IsLiteral(variable.name)) module.symbols.push_back({variable.name, false});
+  }
   for (const ptx::Variable& variable : parsed->constants())
     module.symbols.push_back({variable.name, true});
   for (const ptx::Function& function : parsed->functions()) {
@@ -278,7 +284,8 @@ void ProgramCode::ReadPtx(ProgramModule& module) {
 bool ProgramCode::FindSymbol(const ProgramModule& module, const std::string& name,
                              DevicePointer& address, size_t& bytes) const {
   if (module.library != nullptr && driver_.cuLibraryGetGlobal != nullptr)
-    return driver_.cuLibraryGetGlobal(&address, &bytes, module.library, name.c_str()) == 0;
+    return driver_.cuLibraryGetGlobal(&address, &bytes, module.library, name.c_str()) == 0 ||
+           driver_.cuLibraryGetManaged(&address, &bytes, module.library, name.c_str()) == 0;
   if (module.module != nullptr && driver_.cuModuleGetGlobal_v2 != nullptr)
     return driver_.cuModuleGetGlobal_v2(&address, &bytes, module.module, name.c_str()) == 0;
   return false;

@@ -13,7 +13,7 @@
 namespace atunner::recorder {
 namespace {
 
-/// Of a kernel's launches the first few are timed, and of all launches one in so many: two events
+/// A kernel's first few launches are timed, and one in so many of all launches: two events
 /// cost about as much as a launch. The interval is prime, so that it meets all kernels of a loop.
 constexpr uint64_t kFirstTimed = 4, kTimedInterval = 31;
 

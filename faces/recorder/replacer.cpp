@@ -134,6 +134,8 @@ Result<TunedKernel> Replacer::LoadTuned(const Match& match, const ProgramKernel&
                 fmt::format("the tuned kernel cannot be loaded: {} failed with error {} of CUDA",
                             call, code));
   };
+  if (driver_.cuLaunchKernelEx == nullptr)
+    return Fail(ErrorCode::kUnsupported, "the driver is older than CUDA 11.8");
   TunedKernel tuned;
   Module module = nullptr;
   if (const int code = driver_.cuModuleLoadData(&module, match.loaded->image.c_str()))

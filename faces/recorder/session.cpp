@@ -1,6 +1,7 @@
 #include "faces/recorder/session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -53,6 +54,7 @@ Session::Session(const Driver& driver)
     : code(driver),
       memory(driver),
       driver_(driver),
+      process_(getpid()),
       recorder_(RecorderOfEnvironment(driver, code, memory)),
       replacer_(ReplacerOfEnvironment(driver, code, memory)) {}
 
@@ -129,6 +131,7 @@ void Session::OnReset() {
 }
 
 void Session::End() {
+  if (process_ != getpid()) return;  // another thread may have held the mutex at the fork
   const Lock lock(mutex);
   if (recorder_ != nullptr) {
     recorder_->Finish();

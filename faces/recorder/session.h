@@ -2,6 +2,8 @@
 // of calls.cpp.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -40,6 +42,7 @@ class Session {
   void AddNodes(Graph graph, std::vector<GraphKernel>& kernels);
 
   const Driver& driver_;
+  pid_t process_;  ///< a child of the program writes nothing
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Replacer> replacer_;
   std::atomic<int> captures_ = 0;  ///< streams that are being recorded

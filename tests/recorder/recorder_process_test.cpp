@@ -159,7 +159,9 @@ TEST_F(Recorded, ATunedKernelTakesThePlaceOfTheOriginal) {
     EXPECT_EQ(report_.launches[0].reason, "");
   }
   EXPECT_EQ(report_.launches[0].launches, 10u) << "of two processes";
-  EXPECT_EQ(report_.launches[0].replaced, 10u);
+  Apply("3 forks");
+  EXPECT_EQ(report_.launches[0].launches, 13u) << "a child adds nothing";
+  EXPECT_EQ(report_.launches[0].replaced, 13u);
 }
 
 TEST_F(Recorded, ATunedKernelMayRoundOtherwise) {
