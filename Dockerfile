@@ -8,4 +8,5 @@ RUN make build
 FROM nvidia/cuda:13.0.1-devel-ubuntu24.04
 COPY --from=build /src/build/atunner /usr/local/bin/atunner
 COPY --from=build /src/build/libatunner_cuda.so /usr/local/lib/libatunner_cuda.so
+COPY --from=build /src/build/libatunner_record.so /usr/local/lib/libatunner_record.so
 ENTRYPOINT ["atunner"]

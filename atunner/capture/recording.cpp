@@ -8,13 +8,6 @@
 namespace atunner::capture {
 namespace {
 
-std::string KeyOf(const LaunchFacts& launch) {
-  const LaunchConfiguration& c = launch.configuration;
-  return fmt::format("{}: {} {} {}, {} {} {}, {} {} {}, {} {} {}", launch.kernel, c.grid.x,
-                     c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z, c.cluster.x, c.cluster.y,
-                     c.cluster.z, c.shared_bytes, c.cooperative, c.programmatic);
-}
-
 /// The smallest range that holds all differences; empty if there is none.
 std::vector<ByteRange> Difference(std::string_view before, std::string_view after) {
   const auto [first, second] = std::ranges::mismatch(before, after);
@@ -56,28 +49,45 @@ size_t Recording::AddKernel(CapturedKernel kernel) {
   return kernels_++;
 }
 
-LaunchGroup& Recording::GroupOf(const LaunchFacts& launch) {
-  const auto [at, is_new] = group_index_.try_emplace(KeyOf(launch), groups_.size());
-  if (is_new) groups_.push_back({launch.kernel, launch.configuration});
+size_t Recording::HashOfGroup::operator()(const LaunchGroup& group) const {
+  const LaunchConfiguration& c = group.configuration;
+  size_t hash = group.kernel;
+  for (const uint64_t value :
+       {uint64_t{c.grid.x}, uint64_t{c.grid.y}, uint64_t{c.grid.z}, uint64_t{c.block.x},
+        uint64_t{c.block.y}, uint64_t{c.block.z}, c.cluster.Count(), uint64_t{c.shared_bytes}})
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29);
+  return hash;
+}
+
+Recording::Group& Recording::GroupOf(const LaunchFacts& launch) {
+  const LaunchGroup key{launch.kernel, launch.configuration};
+  const auto [at, is_new] = group_index_.try_emplace(key, groups_.size());
+  if (is_new) groups_.push_back({key});
   return groups_[at->second];
 }
 
-bool Recording::Wants(const LaunchFacts& launch) const {
-  if (!IsActive() || group_index_.contains(KeyOf(launch))) return false;
-  const auto recorded = recorded_.find(launch.kernel);
-  return recorded == recorded_.end() || recorded->second < limits_.launches_of_kernel;
+Recording::Group& Recording::Counted(const LaunchFacts& launch) {
+  Group& group = GroupOf(launch);
+  ++group.launches.launches;
+  ++launches_;
+  if (launches_ >= 2 * groups_written_at_) Finish();
+  return group;
 }
 
 void Recording::Count(const LaunchFacts& launch) {
-  if (!IsActive()) return;
-  ++GroupOf(launch).launches;
-  ++launches_;
-  if (launches_ >= 2 * groups_written_at_) Finish();
+  if (IsActive()) Counted(launch);
+}
+
+bool Recording::Wants(const LaunchFacts& launch) {
+  return IsActive() && !GroupOf(launch).considered &&
+         recorded_[launch.kernel] < limits_.launches_of_kernel;
 }
 
 bool Recording::Begin(const LaunchFacts& launch, const ProgramMemory& memory) {
   if (!IsActive()) return false;
-  Count(launch);
+  const bool wanted = Wants(launch);
+  Counted(launch).considered = true;
+  if (!wanted) return false;
   ++recorded_[launch.kernel];
   pending_.emplace();
   pending_->launch.number = launches_ - 1;
@@ -200,14 +210,23 @@ void Recording::End(const ProgramMemory& memory,
 }
 
 void Recording::AddSeconds(const LaunchFacts& launch, double seconds) {
-  if (IsActive()) GroupOf(launch).seconds += seconds;
+  if (!IsActive()) return;
+  Group& group = GroupOf(launch);
+  group.launches.seconds += seconds;
+  ++group.timed;
 }
 
 void Recording::Note(const std::string& text) { Append(CaptureNote{text}); }
 
 void Recording::Finish() {
   groups_written_at_ = launches_;
-  Append(GroupsRecord{groups_});
+  GroupsRecord record;
+  for (const Group& group : groups_) {
+    LaunchGroup& one = record.groups.emplace_back(group.launches);
+    if (group.timed != 0)
+      one.seconds *= static_cast<double>(one.launches) / static_cast<double>(group.timed);
+  }
+  Append(record);
 }
 
 void Recording::Append(const Record& record) {

@@ -10,11 +10,11 @@
 
 #include <unistd.h>
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "atunner/capture/capture_writer.h"
@@ -67,18 +67,21 @@ class Recording {
   size_t AddModule(std::string_view ptx, std::string_view cubin, int arch);
   size_t AddKernel(CapturedKernel kernel);
 
-  /// True if the memory of the launch is to be recorded: then call Begin with all facts and End,
-  /// else Count. Looks at kernel and configuration only.
-  bool Wants(const LaunchFacts& launch) const;
-  void Count(const LaunchFacts& launch);
-  /// Counts the launch and records its memory. True if End has to be called with what it wrote.
+  /// True if Begin will record the launch's memory. Needs no parameters and symbols.
+  bool Wants(const LaunchFacts& launch);
+  /// Counts the launch. True if End has to be called with what it wrote.
   bool Begin(const LaunchFacts& launch, const ProgramMemory& memory);
   /// `written`: addresses that the launch wrote, ascending; nullopt: unknown, then changes are
   /// found by comparing. `seconds` 0 = unknown.
   void End(const ProgramMemory& memory,
            const std::optional<std::vector<std::pair<uint64_t, uint64_t>>>& written, double seconds,
            Evidence evidence);
-  /// Time of a launch that was only counted, or of the one that ended.
+  /// Counts a launch whose memory cannot be recorded, e.g. of a graph.
+  void Count(const LaunchFacts& launch);
+  /// Forgets the launch that has begun, because the program's call failed.
+  void Cancel() { pending_.reset(); }
+  /// Time of a launch that was only counted, or of the one that ended. If not every launch is
+  /// timed, the others are assumed to have taken the mean time.
   void AddSeconds(const LaunchFacts& launch, double seconds);
   void Note(const std::string& text);
   /// Writes the groups. Call it when the program ends.
@@ -97,7 +100,19 @@ class Recording {
     std::vector<std::string> symbol_contents;
   };
 
-  LaunchGroup& GroupOf(const LaunchFacts& launch);
+  /// Launches of one kernel and configuration.
+  struct Group {
+    LaunchGroup launches;     ///< `seconds` are those of the timed launches
+    uint64_t timed = 0;       ///< launches
+    bool considered = false;  ///< for recording with its memory
+  };
+  struct HashOfGroup {
+    size_t operator()(const LaunchGroup& group) const;
+  };
+
+  Group& GroupOf(const LaunchFacts& launch);
+  /// Counts the launch, and writes the groups if there are twice as many launches as then.
+  Group& Counted(const LaunchFacts& launch);
   bool IsActive() const { return problem_.empty() && process_ == getpid(); }
   Status Snapshot(const LaunchFacts& launch, const ProgramMemory& memory);
   /// Index of the buffer around the address, added if it is new; nullopt if there is none.
@@ -114,8 +129,9 @@ class Recording {
   RecordingLimits limits_;
   CaptureWriter writer_;
   pid_t process_;  ///< a child of the program is not recorded
-  std::vector<LaunchGroup> groups_;
-  std::map<std::string, size_t> group_index_;
+  std::vector<Group> groups_;
+  /// Index in groups_, by kernel and configuration.
+  std::unordered_map<LaunchGroup, size_t, HashOfGroup> group_index_;
   std::map<size_t, size_t> recorded_;  ///< launches of a kernel
   uint64_t launches_ = 0, groups_written_at_ = 0, snapshot_bytes_ = 0;
   size_t modules_ = 0, kernels_ = 0;

@@ -99,6 +99,27 @@ TEST_F(Recordings, TheFirstLaunchOfEachConfigurationIsRecorded) {
   EXPECT_EQ(capture.groups[0].seconds, 1.5);
 }
 
+TEST_F(Recordings, LaunchesThatWereNotTimedTakeTheMeanTime) {
+  Recording recording = Start();
+  for (int i = 0; i < 10; ++i) recording.Count(Launch(1));
+  recording.AddSeconds(Launch(1), 1);
+  recording.AddSeconds(Launch(1), 3);
+  recording.Finish();
+  EXPECT_EQ(ReadCapture(folder()).value().groups.at(0).seconds, 20);
+}
+
+TEST_F(Recordings, CountingDoesNotTakeTheChanceToRecord) {
+  Recording recording = Start();
+  recording.Count(Launch(1));
+  EXPECT_TRUE(recording.Begin(Launch(1), memory_));
+  recording.Cancel();
+  recording.End(memory_, std::nullopt, 0, Evidence::kMeasured);
+  recording.Finish();
+  const Capture capture = ReadCapture(folder()).value();
+  EXPECT_THAT(capture.launches, IsEmpty());
+  EXPECT_EQ(capture.groups.at(0).launches, 2u);
+}
+
 TEST_F(Recordings, MemoryThatHoldsPointersBringsWhatTheyLeadTo) {
   memory_.buffers[0x1000].replace(8, 8, BytesOf(uint64_t{0x2004}));
   memory_.buffers[0x2000].replace(0, 8, BytesOf(uint64_t{0x3000}));

@@ -16,10 +16,13 @@ Result<Replacement> Parse(const Json& json, const std::string& where) {
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("it has format {}, this program reads {}", format, kReplacementFormat),
                 where);
-  Replacement replacement{
-      json.at("kernel").get<std::string>(), json.at("module").get<std::string>(),
-      json.at("image").get<std::string>(),  json.at("arch").get<std::string>(),
-      json.at("entry").get<std::string>(),  {}};
+  Replacement replacement{json.at("kernel").get<std::string>(),
+                          json.at("module").get<std::string>(),
+                          json.at("image").get<std::string>(),
+                          json.at("arch").get<std::string>(),
+                          json.at("entry").get<std::string>(),
+                          json.value("tolerance", kDefaultTolerance),
+                          {}};
   for (const Json& one : json.at("launches"))
     replacement.launches.push_back(
         {ConfigurationOf(one.at("from")), ConfigurationOf(one.at("to"))});
@@ -32,10 +35,10 @@ Result<Replacement> Parse(const Json& json, const std::string& where) {
 }  // namespace
 
 Status WriteReplacement(const Path& folder, const Replacement& replacement) {
-  Json json{{"format", kReplacementFormat}, {"kernel", replacement.kernel},
-            {"module", replacement.module}, {"image", replacement.image},
-            {"arch", replacement.arch},     {"entry", replacement.entry},
-            {"launches", Json::array()}};
+  Json json{{"format", kReplacementFormat},       {"kernel", replacement.kernel},
+            {"module", replacement.module},       {"image", replacement.image},
+            {"arch", replacement.arch},           {"entry", replacement.entry},
+            {"tolerance", replacement.tolerance}, {"launches", Json::array()}};
   for (const ReplacedLaunch& one : replacement.launches)
     json["launches"].push_back(
         {{"from", ConfigurationJson(one.from)}, {"to", ConfigurationJson(one.to)}});

@@ -5,7 +5,8 @@
 // block 512, so that it is launched with grid 20480 and the same parameters:
 //
 //     {"format": 1, "kernel": "_Z5scalePfPKffi", "module": "3f2a…", "image": "kernel.cubin",
-//      "arch": "sm_90", "entry": "_Z5scalePfPKffi", "launches": [{"from": {…}, "to": {…}}]}
+//      "arch": "sm_90", "entry": "_Z5scalePfPKffi", "tolerance": 1e-5,
+//      "launches": [{"from": {…}, "to": {…}}]}
 //
 // The parameters of both kernels are the same bytes in the same order.
 #pragma once
@@ -24,12 +25,17 @@ struct ReplacedLaunch {
   bool operator==(const ReplacedLaunch&) const = default;
 };
 
+inline constexpr double kDefaultTolerance = 1e-5;
+
 struct Replacement {
   std::string kernel;  ///< of the program, mangled
   BlobId module;       ///< digest of the PTX of the program's module; "" = any module
   std::string image;   ///< file in the same folder: PTX or cubin
   std::string arch;    ///< "sm_90": a cubin runs on this architecture alone
   std::string entry;   ///< kernel in the image
+  /// Largest difference from the original's floating-point results, relative to the largest of
+  /// them. Other results have to be equal.
+  double tolerance = kDefaultTolerance;
   std::vector<ReplacedLaunch> launches;
   bool operator==(const Replacement&) const = default;
 };

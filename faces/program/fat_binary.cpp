@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "atunner/base/dylib.h"
+#include "atunner/ptx/link.h"
 
 namespace atunner::program {
 namespace {
 
 constexpr uint16_t kPtx = 1;
+constexpr uint16_t kCubin = 2;
 constexpr uint64_t kPackedByLz4 = 0x2000;
 constexpr uint64_t kPackedByZstd = 0x8000;
 constexpr uint64_t kMostPtx = uint64_t{1} << 30;  // bytes of one unpacked entry
@@ -65,7 +69,6 @@ Result<std::string> Unpack(const Entry& entry, const char* payload) {
   } else if (packed) {
     ATUNNER_TRY(text, UnpackLz4(text, entry.unpacked_bytes));
   }
-  text.resize(std::strlen(text.c_str()));  // zeros pad it
   return text;
 }
 
@@ -193,6 +196,7 @@ Result<FatBinary> ReadFatBinary(std::string_view image) {
           return {};
         }
         ATUNNER_TRY(std::string text, Unpack(entry, payload));
+        text.resize(std::strlen(text.c_str()));  // zeros pad it
         binary.ptx.push_back({static_cast<int>(entry.arch), std::move(text)});
         return {};
       });
@@ -219,6 +223,36 @@ Result<std::string> ChoosePtx(const FatBinary& binary, int arch) {
                   there.empty() ? "it has no device code" : "it has " + there),
       "",
       fmt::format("build it with nvcc -gencode arch=compute_{0},code=compute_{0}{1}", arch, gpu));
+}
+
+Result<std::string> ChooseCubin(const char* image, int arch) {
+  Header header;
+  std::memcpy(&header, image, sizeof header);
+  std::optional<std::pair<Entry, const char*>> best;
+  const auto read = ForEachEntry(std::string_view(image, header.bytes + header.size),
+                                 [&](const Entry& entry, const char* payload) -> Result<void> {
+                                   const auto code = static_cast<int>(entry.arch);
+                                   if (entry.kind == kCubin && code / 10 == arch / 10 &&
+                                       code <= arch && (!best || entry.arch > best->first.arch))
+                                     best = {entry, payload};
+                                   return {};
+                                 });
+  if (!read) return std::unexpected(read.error());
+  return best ? Unpack(best->first, best->second) : std::string();
+}
+
+/// Links the PTX of the fat binaries that relocatable code was linked from. Those without PTX
+/// belong to the CUDA toolkit and are left out.
+Result<std::string> LinkedPtx(const char* const* images, int arch) {
+  std::vector<std::string> texts;
+  for (; *images != nullptr; ++images) {
+    const auto binary = ReadFatBinary(*images);
+    if (!binary) return std::unexpected(binary.error());
+    if (auto ptx = ChoosePtx(*binary, arch)) texts.push_back(*std::move(ptx));
+  }
+  if (texts.empty())
+    return Fail(ErrorCode::kUnsupported, "the program was linked from machine code alone");
+  return ptx::Link(texts);
 }
 
 }  // namespace atunner::program

@@ -35,6 +35,13 @@ std::vector<int> PtxArchitectures(std::string_view program);
 /// a hint how to build the program, if there is none.
 Result<std::string> ChoosePtx(const FatBinary& binary, int arch);
 
+/// The machine code (a cubin) that a GPU of compute capability `arch` runs; "" if there is none.
+Result<std::string> ChooseCubin(const char* image, int arch);
+
+/// Links the PTX of the fat binaries that relocatable code was linked from, with a null pointer
+/// behind them. Those without PTX belong to the CUDA toolkit and are left out.
+Result<std::string> LinkedPtx(const char* const* images, int arch);
+
 /// Decompresses a block of LZ4. kInvalidInput unless the result has exactly `bytes` bytes.
 Result<std::string> UnpackLz4(const std::string& packed, size_t bytes);
 

@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/device/profiles.h"
-#include "atunner/ptx/link.h"
 #include "faces/program/recorder.h"
 
 namespace atunner::program {
@@ -71,20 +70,6 @@ Code FaultOf(const Hazard& hazard) {
     default:
       return kLaunchFailure;
   }
-}
-
-/// Links the PTX of the fat binaries that relocatable code was linked from. Those without PTX
-/// belong to the CUDA toolkit and are left out.
-Result<std::string> LinkedPtx(const char* const* images, int arch) {
-  std::vector<std::string> texts;
-  for (; *images != nullptr; ++images) {
-    const auto binary = ReadFatBinary(*images);
-    if (!binary) return std::unexpected(binary.error());
-    if (auto ptx = ChoosePtx(*binary, arch)) texts.push_back(*std::move(ptx));
-  }
-  if (texts.empty())
-    return Fail(ErrorCode::kUnsupported, "the program was linked from machine code alone");
-  return ptx::Link(texts);
 }
 
 std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {

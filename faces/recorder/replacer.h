@@ -1,0 +1,94 @@
+// Launches tuned kernels in the place of the program's. The first launch of each is compared with
+// the original: the memory that it may reach is copied, the original runs, the memory is put back,
+// the tuned kernel runs, and both results are compared. If they differ, the original's results are
+// put in place, and the original is used from then on.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "atunner/capture/replacement.h"
+#include "faces/recorder/comparison.h"
+#include "faces/recorder/device_memory.h"
+#include "faces/recorder/launch_call.h"
+#include "faces/recorder/order.h"
+#include "faces/recorder/program_code.h"
+#include "faces/recorder/reachable.h"
+#include "faces/recorder/recorder.h"
+
+namespace atunner::recorder {
+
+/// A variable of the program's module, and that of the same name of the tuned kernel's.
+struct SymbolPair {
+  DevicePointer program = 0, tuned = 0;
+  size_t bytes = 0;
+  bool constant = false;
+};
+
+/// A tuned kernel in the current context.
+struct TunedKernel {
+  Function function = nullptr;
+  std::vector<SymbolPair> symbols;
+};
+
+class Replacer {
+ public:
+  Replacer(const Driver& driver, ProgramCode& code, DeviceMemory& memory, ApplyOrder order);
+
+  /// Makes the launch, of the tuned kernel or of the original. `quiet`: as of Recorder::Launch.
+  int Launch(ProgramKernel& kernel, const LaunchCall& call, const OriginalLaunch& original,
+             bool quiet, Lock& lock);
+  void CountGraph(const std::vector<GraphKernel>& kernels);
+  void OnReset();
+  /// Appends a line to the report.
+  void Report() const;
+
+ private:
+  struct Loaded {
+    capture::Replacement replacement;
+    std::string image;
+    size_t first_report = 0;  ///< of its launches, in report_
+  };
+  /// A replacement of one kernel of the program with one configuration.
+  struct Match {
+    const Loaded* loaded = nullptr;
+    const capture::ReplacedLaunch* launch = nullptr;
+    size_t report = 0;
+    bool refused = false, accepted = false;
+    std::map<Context, TunedKernel> tuned;
+  };
+  void Load(const std::string& folder);
+  /// Why a replacement does not fit the device or the program's module; "" if it does.
+  std::string Unfit(const Loaded& loaded, const ProgramKernel& kernel) const;
+  std::vector<Match>& MatchesOf(const ProgramKernel& kernel);
+  Match* Find(const ProgramKernel& kernel, const capture::LaunchConfiguration& configuration);
+  AppliedLaunch& ReportOf(const Match& match) { return report_.launches[match.report]; }
+  void Refuse(Match& match, Verdict verdict, const std::string& reason);
+  Result<TunedKernel> LoadTuned(const Match& match, const ProgramKernel& kernel);
+  Result<const TunedKernel*> TunedOf(Match& match, const ProgramKernel& kernel);
+  std::vector<SymbolPair> SymbolsOf(const ProgramKernel& kernel, Module tuned) const;
+  int LaunchTuned(const Match& match, const TunedKernel& tuned, const LaunchCall& call) const;
+  int Compare(Match& match, const ProgramKernel& kernel, const LaunchCall& call,
+              const OriginalLaunch& original);
+  /// Copies the memory that the launch may reach.
+  Status Collect(Reachable& reachable, const ProgramKernel& kernel, const LaunchCall& call,
+                 const TunedKernel& tuned);
+  /// Runs the tuned kernel after the original, and compares.
+  Status Judge(Match& match, const LaunchCall& call, const TunedKernel& tuned,
+               Reachable& reachable);
+
+  const Driver& driver_;
+  ProgramCode& code_;
+  DeviceMemory& memory_;
+  ApplyOrder order_;
+  std::deque<Loaded> loaded_;
+  std::unordered_map<size_t, std::vector<Match>> matches_;  ///< by ProgramKernel::number
+  AppliedReport report_;
+};
+
+}  // namespace atunner::recorder
