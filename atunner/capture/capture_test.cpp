@@ -137,8 +137,13 @@ TEST_F(Captures, AFolderThatCannotBeWrittenIsSaid) {
 }
 
 TEST_F(Captures, ReplacementsComeBackAndNameFilesOfTheirFolder) {
-  const Replacement replacement{"_Z1kPf", "3f2a", "kernel.ptx",
-                                "sm_90",  "k",    {{{{40}, {256}}, {{20}, {512}, {}, 64}}}};
+  Replacement replacement;
+  replacement.kernel = "_Z1kPf";
+  replacement.module = "3f2a";
+  replacement.image = "kernel.ptx";
+  replacement.arch = "sm_90";
+  replacement.entry = "k";
+  replacement.launches = {{{{40}, {256}}, {{20}, {512}, {}, 64}}};
   ASSERT_TRUE(WriteReplacement(dir_.path(), replacement));
   EXPECT_EQ(ReadReplacement(dir_.path()).value(), replacement);
   Replacement hostile = replacement;

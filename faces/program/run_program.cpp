@@ -20,13 +20,13 @@ namespace atunner::program {
 namespace {
 
 /// The library stands beside the executable, or in lib/ where that is installed in bin/.
-Result<Path> LibraryOfPrograms() {
+Result<Path> LibraryOfPrograms(const std::string& library) {
   const Path folder = SelfExecutable().parent_path();
   for (const Path& place : {folder, folder.parent_path() / "lib", folder.parent_path() / "lib64",
                             folder.parent_path() / "lib/x86_64-linux-gnu"}) {
-    if (Exists(place / "libatunner_cuda.so")) return place / "libatunner_cuda.so";
+    if (Exists(place / library)) return place / library;
   }
-  return Fail(ErrorCode::kUnavailable, "libatunner_cuda.so is not beside atunner", folder.string(),
+  return Fail(ErrorCode::kUnavailable, library + " is not beside atunner", folder.string(),
               "`make build` puts it there");
 }
 
@@ -121,15 +121,19 @@ std::string Ending::ToString() const {
   return fmt::format("the program ended with exit code {}", exit_code);
 }
 
-Result<Ending> RunUnder(const Order& order, const std::vector<std::string>& command, bool apart) {
-  ATUNNER_TRY(const Path library, LibraryOfPrograms());
+Result<Ending> RunBehind(const std::string& library,
+                         std::vector<std::pair<std::string, std::string>> variables,
+                         const std::vector<std::string>& command, bool apart) {
+  ATUNNER_TRY(const Path file, LibraryOfPrograms(library));
   const char* other = std::getenv("LD_PRELOAD");
-  const std::string preloaded = library.string() +
-                                (other != nullptr ? std::string(":") + other : std::string());
-  return RunProgram(
-      command,
-      EnvironmentWith({{kOrderVariable, DumpJson(ToJson(order))}, {"LD_PRELOAD", preloaded}}),
-      apart);
+  variables.emplace_back(
+      "LD_PRELOAD", file.string() + (other != nullptr ? std::string(":") + other : std::string()));
+  return RunProgram(command, EnvironmentWith(variables), apart);
+}
+
+Result<Ending> RunUnder(const Order& order, const std::vector<std::string>& command, bool apart) {
+  return RunBehind("libatunner_cuda.so", {{kOrderVariable, DumpJson(ToJson(order))}}, command,
+                   apart);
 }
 
 std::string GpuForProgram(const std::string& command) { return GpuForPtx(NewestPtxOf(command)); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "atunner/base/files.h"
@@ -21,6 +22,12 @@ struct Ending {
 /// program prints goes to standard error. kInvalidInput if it cannot be started, kUnavailable
 /// without the library.
 Result<Ending> RunUnder(const Order& order, const std::vector<std::string>& command, bool apart);
+
+/// The same with another library in front, `library` by its file's name, and further variables in
+/// the environment.
+Result<Ending> RunBehind(const std::string& library,
+                         std::vector<std::pair<std::string, std::string>> variables,
+                         const std::vector<std::string>& command, bool apart);
 
 /// The GPU to simulate for a program where the user names none and there is none: an A100 or, where
 /// the program was built for later GPUs only, the first of those.

@@ -26,23 +26,23 @@ Result<Target> TargetOfCapture(const CaptureFlags& flags, const Context& context
   return devices.Choose({gpu, true});
 }
 
-Result<program::CapturedProgram> Capture(const CaptureFlags& flags, const Context& context,
-                                         const DeviceProfile& profile) {
-  program::CaptureRequest request;
+Result<recorder::CapturedProgram> Capture(const CaptureFlags& flags, const Context& context,
+                                          const Target& target) {
+  recorder::CaptureRequest request;
   request.command = context.program;
   request.source = flags.source;
   request.nvcc_options = SplitOptions(flags.nvcc);
-  request.profile = profile;
+  request.profile = target.profile;
+  request.real = target.real_index.has_value();
   request.limits.launches_of_kernel = flags.launches;
   request.limits.snapshot_bytes = static_cast<uint64_t>(flags.max_snapshot_gb * 1e9);
   request.out = flags.out;
   request.apart = context.common.json;
-  return program::CaptureProgram(request);
+  return recorder::CaptureProgram(request);
 }
 
-void PrintProblems(const program::CapturedProgram& captured) {
-  for (const std::string& error : captured.findings.errors)
-    fmt::print(stderr, "atunner: {}\n", error);
+void PrintProblems(const recorder::CapturedProgram& captured) {
+  for (const std::string& error : captured.errors) fmt::print(stderr, "atunner: {}\n", error);
   if (!captured.ending.well()) fmt::print(stderr, "atunner: {}\n", captured.ending.ToString());
 }
 
@@ -110,7 +110,7 @@ void Print(const capture::Capture& capture, const std::vector<jobs::KernelShare>
 Result<int> CaptureAndTell(const CaptureFlags& flags, const Context& context) {
   Machine machine(context.common.store);
   ATUNNER_TRY(const Target target, TargetOfCapture(flags, context, machine.services()));
-  ATUNNER_TRY(const program::CapturedProgram captured, Capture(flags, context, target.profile));
+  ATUNNER_TRY(const recorder::CapturedProgram captured, Capture(flags, context, target));
   ATUNNER_TRY(const capture::Capture found, capture::ReadCapture(captured.folder));
   uint64_t launches = 0;
   for (const capture::LaunchGroup& group : found.groups) launches += group.launches;
@@ -121,7 +121,7 @@ Result<int> CaptureAndTell(const CaptureFlags& flags, const Context& context) {
                {"recorded", found.launches.size()},
                {"exit_code", captured.ending.exit_code},
                {"signal", captured.ending.signal},
-               {"errors", captured.findings.errors}});
+               {"errors", captured.errors}});
   } else {
     PrintProblems(captured);
     fmt::print(
@@ -130,7 +130,7 @@ Result<int> CaptureAndTell(const CaptureFlags& flags, const Context& context) {
         captured.folder.string(), launches, found.kernels.size(), found.launches.size(),
         captured.folder.string());
   }
-  return captured.ending.well() && captured.findings.errors.empty() ? 0 : 1;
+  return captured.ending.well() && captured.errors.empty() ? 0 : 1;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "faces/cli/verbs/verb_list.h"
-#include "faces/program/capture_program.h"
+#include "faces/recorder/capture_program.h"
 
 namespace atunner::cli {
 
@@ -27,12 +27,12 @@ struct ShowFlags {
 Result<int> ShowCapture(const ShowFlags& flags, const Context& context);
 
 /// Records the program behind `--`, or the one built from the source.
-Result<program::CapturedProgram> Capture(const CaptureFlags& flags, const Context& context,
-                                         const DeviceProfile& profile);
+Result<recorder::CapturedProgram> Capture(const CaptureFlags& flags, const Context& context,
+                                          const Target& target);
 /// The device to record on.
 Result<Target> TargetOfCapture(const CaptureFlags& flags, const Context& context,
                                jobs::Services& services);
 /// Warns of wrong calls and of a program that did not end well.
-void PrintProblems(const program::CapturedProgram& captured);
+void PrintProblems(const recorder::CapturedProgram& captured);
 
 }  // namespace atunner::cli

@@ -69,7 +69,7 @@ Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
   capture.target = flags.tuning.target;
   capture.out = (out / (Path(flags.source).stem().string() + ".capture")).string();
   ATUNNER_TRY(const Target target, TargetOfCapture(capture, context, machine.services()));
-  const auto captured = Capture(capture, context, target.profile);
+  const auto captured = Capture(capture, context, target);
   if (!captured && !unread.empty())
     return Invalid(unread + "\nIts host code was read; running the program failed too: " +
                        captured.error().what,

@@ -1,14 +1,17 @@
-#include "faces/program/capture_program.h"
+#include "faces/recorder/capture_program.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "atunner/capture/capture_reader.h"
 #include "atunner/capture/capture_writer.h"
 #include "atunner/compile/nvcc_program.h"
+#include "faces/program/findings.h"
+#include "faces/recorder/order.h"
 
-namespace atunner::program {
+namespace atunner::recorder {
 namespace {
 
 constexpr int kNewestPtx = 90;  // that the virtual GPU executes
@@ -26,27 +29,47 @@ std::unexpected<Error> Discard(const Path& folder, Error error) {
   return std::unexpected(std::move(error));
 }
 
-Result<CapturedProgram> Record(const CaptureRequest& request,
-                               const std::vector<std::string>& command, const Path& folder) {
+/// On the virtual GPU.
+Result<CapturedProgram> Simulate(const CaptureRequest& request,
+                                 const std::vector<std::string>& command, const Path& folder) {
   ATUNNER_TRY(const TemporaryDirectory temporary, TemporaryDirectory::Make());
   const Path report = temporary.path() / "report";
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(report, ""));
-  ATUNNER_RETURN_IF_ERROR(capture::BeginCapture(folder, {command[0],
-                                                         {command.begin() + 1, command.end()},
-                                                         request.profile.name,
-                                                         Evidence::kPredicted}));
-  Order order;
+  program::Order order;
   order.profile = request.profile;
   order.groups = static_cast<uint8_t>(HazardGroup::kMemory);
   order.report = report.string();
-  order.capture = CaptureOrder{std::filesystem::absolute(folder).string(), request.limits};
-  auto ending = RunUnder(order, command, request.apart);
-  if (!ending) return Discard(folder, ending.error());
+  order.capture = program::CaptureOrder{folder.string(), request.limits};
+  ATUNNER_TRY(const program::Ending ending, program::RunUnder(order, command, request.apart));
   ATUNNER_TRY(const std::string text, ReadFile(report));
-  CapturedProgram captured{folder, *ending, {}};
-  ATUNNER_TRY(captured.findings, ReadReport(text));
+  ATUNNER_TRY(program::Findings findings, program::ReadReport(text));
+  return CapturedProgram{folder, ending, std::move(findings.errors)};
+}
+
+/// On the GPU of this machine.
+Result<CapturedProgram> Run(const CaptureRequest& request, const std::vector<std::string>& command,
+                            const Path& folder) {
+  const RecordOrder order{folder.string(), request.limits};
+  ATUNNER_TRY(
+      const program::Ending ending,
+      program::RunBehind("libatunner_record.so", {{kRecordVariable, DumpJson(ToJson(order))}},
+                         command, request.apart));
+  return CapturedProgram{folder, ending, {}};
+}
+
+Result<CapturedProgram> Record(const CaptureRequest& request,
+                               const std::vector<std::string>& command, const Path& folder) {
+  ATUNNER_RETURN_IF_ERROR(
+      capture::BeginCapture(folder, {command[0],
+                                     {command.begin() + 1, command.end()},
+                                     request.profile.name,
+                                     request.real ? Evidence::kMeasured : Evidence::kPredicted}));
+  const Path whole = std::filesystem::absolute(folder);
+  auto captured = request.real ? Run(request, command, whole) : Simulate(request, command, whole);
+  if (!captured) return Discard(folder, captured.error());
   ATUNNER_RETURN_IF_ERROR(capture::CaptureWriter(folder).Append(
-      capture::CaptureEnding{ending->exit_code, ending->signal}));
+      capture::CaptureEnding{captured->ending.exit_code, captured->ending.signal}));
+  captured->folder = folder;
   return captured;
 }
 
@@ -71,8 +94,8 @@ Result<CapturedProgram> CaptureProgram(const CaptureRequest& request) {
   ATUNNER_TRY(const capture::Capture found, capture::ReadCapture(folder));
   if (!found.groups.empty()) return captured;
   std::string why = "the program launched no kernel that could be recorded";
-  if (!captured.findings.errors.empty())
-    why += ": " + captured.findings.errors.front();
+  if (!captured.errors.empty())
+    why += ": " + captured.errors.front();
   else if (!captured.ending.well())
     why += ": " + captured.ending.ToString();
   return Discard(folder, {ErrorCode::kInvalidInput, why, named.string(),
@@ -80,4 +103,4 @@ Result<CapturedProgram> CaptureProgram(const CaptureRequest& request) {
                           "must be built with nvcc -cudart shared"});
 }
 
-}  // namespace atunner::program
+}  // namespace atunner::recorder
