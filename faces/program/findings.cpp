@@ -83,6 +83,7 @@ Json ToJson(const Order& order) {
                        {"launches", order.capture->limits.launches_of_kernel},
                        {"snapshot_bytes", order.capture->limits.snapshot_bytes},
                        {"all_snapshots_bytes", order.capture->limits.all_snapshots_bytes}};
+  if (order.apply) json["apply"] = DumpJson(capture::ToJson(*order.apply));
   return json;
 }
 
@@ -96,6 +97,9 @@ Result<Order> ReadOrder(const std::string& text) {
     order.max_instructions = json.at("max_instructions");
     order.report = json.at("report");
     if (json.contains("capture")) order.capture = ReadCaptureOrder(json.at("capture"));
+    if (json.contains("apply")) {
+      ATUNNER_TRY(order.apply, capture::ReadApplyOrder(json.at("apply").get<std::string>()));
+    }
     return order;
   } catch (const Json::exception& error) {
     return Invalid(error.what(), kOrderVariable);

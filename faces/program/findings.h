@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "atunner/capture/applied.h"
 #include "atunner/capture/recording.h"
 #include "atunner/device/device.h"
 #include "atunner/model/json/json.h"
@@ -30,6 +31,7 @@ struct Order {
   /// A file to which each process appends its findings, one line each time that they grew.
   std::string report;
   std::optional<CaptureOrder> capture;
+  std::optional<capture::ApplyOrder> apply;
 };
 Json ToJson(const Order& order);
 Result<Order> ReadOrder(const std::string& text);

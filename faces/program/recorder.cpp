@@ -1,8 +1,5 @@
 #include "faces/program/recorder.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -11,13 +8,6 @@ namespace {
 
 /// Bytes of a CUtensorMap, which the driver encodes: its contents cannot be moved to other memory.
 constexpr uint64_t kTensorMapBytes = 128;
-
-std::string Demangled(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? std::string(text.get()) : mangled;
-}
 
 void AddNames(const ptx::Operand& operand, std::set<std::string>& names) {
   if (!operand.name.empty()) names.insert(operand.name);
@@ -65,7 +55,7 @@ size_t Recorder::KernelOf(const Kernel& kernel, const std::string& ptx, int arch
   const auto [at, is_new] = kernels_.try_emplace({kernel.module, kernel.name});
   if (is_new)
     at->second = recording_.AddKernel(
-        {ModuleOf(kernel.module, ptx, arch).number, kernel.name, Demangled(kernel.name)});
+        {ModuleOf(kernel.module, ptx, arch).number, kernel.name, FullName(kernel.name)});
   return at->second;
 }
 
@@ -111,31 +101,18 @@ bool Recorder::Begin(
       }
     }
   }
-  return recording_.Begin(facts, *this);
+  return recording_.Begin(facts, memory_);
 }
 
 void Recorder::End(const LaunchOutcome& outcome) {
   std::vector<std::pair<uint64_t, uint64_t>> written;
   for (const AddressRange& range : outcome.written) written.emplace_back(range.begin, range.end);
-  recording_.End(*this, written, 0, Evidence::kPredicted);
+  recording_.End(memory_, written, 0, Evidence::kPredicted);
 }
 
 std::string Recorder::Finish() {
   recording_.Finish();
   return recording_.problem();
-}
-
-std::optional<capture::ProgramMemory::Allocation> Recorder::Find(uint64_t address) const {
-  const auto range = gpu_.FindAllocation(address);
-  if (!range) return std::nullopt;
-  return Allocation{range->base, range->end - range->base};
-}
-
-Status Recorder::Read(uint64_t address, std::span<char> to) const {
-  std::memcpy(to.data(),
-              reinterpret_cast<const void*>(address),  // NOLINT(performance-no-int-to-ptr)
-              to.size());
-  return {};
 }
 
 }  // namespace atunner::program

@@ -8,13 +8,14 @@
 
 #include "atunner/capture/recording.h"
 #include "faces/program/virtual_device.h"
+#include "faces/program/virtual_memory.h"
 
 namespace atunner::program {
 
-class Recorder : public capture::ProgramMemory {
+class Recorder {
  public:
   Recorder(const CaptureOrder& order, const vgpu::VirtualGpu& gpu)
-      : gpu_(gpu), recording_(order.folder, order.limits) {}
+      : gpu_(gpu), memory_(gpu), recording_(order.folder, order.limits) {}
 
   /// `params` as VirtualDevice::Launch has them. True if End is to be called behind the launch.
   bool Begin(const Kernel& kernel, const std::string& ptx, int arch, const ptx::Function& entry,
@@ -24,13 +25,6 @@ class Recorder : public capture::ProgramMemory {
   void End(const LaunchOutcome& outcome);
   /// Writes what is left. Returns why the capture is not complete, or "".
   std::string Finish();
-
-  std::optional<Allocation> Find(uint64_t address) const override;
-  std::pair<uint64_t, uint64_t> Bounds() const override { return gpu_.Bounds(); }
-  Status Read(uint64_t address, std::span<char> to) const override;
-  bool IsUndefined(uint64_t address, uint64_t bytes) const override {
-    return gpu_.IsUndefined(address, bytes);
-  }
 
  private:
   struct KnownModule {
@@ -44,6 +38,7 @@ class Recorder : public capture::ProgramMemory {
                        const std::vector<std::string>& parameters) const;
 
   const vgpu::VirtualGpu& gpu_;
+  VirtualMemory memory_;
   capture::Recording recording_;
   std::map<const Module*, KnownModule> modules_;
   std::map<std::pair<const Module*, std::string>, size_t> kernels_;

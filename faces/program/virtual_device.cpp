@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/device/profiles.h"
+#include "faces/program/applier.h"
 #include "faces/program/recorder.h"
 
 namespace atunner::program {
@@ -30,11 +31,7 @@ Order OrderOfEnvironment() {
 
 /// A mangled name in readable form, without result and parameters: "reduce<float, 256u>".
 std::string Readable(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  if (status != 0) return mangled;
-  std::string name(text.get());
+  std::string name = FullName(mangled);
   int depth = 0;  // of <>: types of functions have brackets too
   for (size_t i = 0; i < name.size(); ++i) {
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
@@ -78,6 +75,13 @@ std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
 
 }  // namespace
 
+std::string FullName(const std::string& mangled) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? std::string(text.get()) : mangled;
+}
+
 VirtualDevice& VirtualDevice::Get() {
   static VirtualDevice* virtual_device = [] {
     auto* made = new VirtualDevice(OrderOfEnvironment());  // never deleted: used until the end
@@ -89,6 +93,7 @@ VirtualDevice& VirtualDevice::Get() {
 
 VirtualDevice::VirtualDevice(Order order) : order_(std::move(order)), gpu_(order_.profile) {
   gpu_.TrackMemory();
+  if (order_.apply) applier_ = std::make_unique<Applier>(*order_.apply, gpu_);
   if (order_.capture) recorder_ = std::make_unique<Recorder>(*order_.capture, gpu_);
 }
 
@@ -159,8 +164,8 @@ std::optional<std::pair<uint64_t, uint64_t>> VirtualDevice::FindSymbol(Module& m
 LaunchOptions VirtualDevice::OptionsOfLaunches() const {
   LaunchOptions options;
   options.check_hazards = order_.groups != static_cast<uint8_t>(HazardGroup::kMemory);
-  // Recording runs the program as it is; `sanitize` looks for hazards.
-  options.check_global = recorder_ == nullptr;
+  // Recording and applying run the program; `sanitize` looks for hazards.
+  options.check_global = recorder_ == nullptr && applier_ == nullptr;
   options.keep_going = true;
   options.groups = order_.groups;
   options.timeout_seconds = order_.timeout_seconds;
@@ -175,18 +180,29 @@ bool VirtualDevice::BeginRecord(const Kernel& kernel, const ptx::Function& entry
       [&](const std::string& name) { return FindSymbol(*kernel.module, name); });
 }
 
+Result<LaunchOutcome> VirtualDevice::Execute(const Kernel& kernel, const ptx::Function& entry,
+                                             const LaunchShape& shape, void** params) {
+  std::vector<KernelArg> args;
+  for (size_t i = 0; i < entry.params.size(); ++i)
+    args.push_back(
+        KernelArg::Value({static_cast<const std::byte*>(params[i]), entry.params[i].bytes}));
+  LoadedModule& module = *kernel.module->loaded_;
+  LaunchOptions options = OptionsOfLaunches();
+  if (applier_ != nullptr)
+    return applier_->Launch(
+        {kernel.name, FullName(kernel.name), kernel.module->ptx_, &module, shape, args}, options,
+        [&] { return gpu_.Launch(module, kernel.name, shape, args, options); });
+  options.log_writes = recorder_ != nullptr && BeginRecord(kernel, entry, shape, params);
+  auto outcome = gpu_.Launch(module, kernel.name, shape, args, options);
+  if (options.log_writes) recorder_->End(outcome.value_or(LaunchOutcome{}));
+  return outcome;
+}
+
 Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void** params) {
   const ptx::Function* entry = FindEntry(kernel);
   if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
-  std::vector<KernelArg> args;
-  for (size_t i = 0; i < entry->params.size(); ++i)
-    args.push_back(
-        KernelArg::Value({static_cast<const std::byte*>(params[i]), entry->params[i].bytes}));
   if (before_launch_) before_launch_();
-  LaunchOptions options = OptionsOfLaunches();
-  options.log_writes = recorder_ != nullptr && BeginRecord(kernel, *entry, shape, params);
-  const auto outcome = gpu_.Launch(*kernel.module->loaded_, kernel.name, shape, args, options);
-  if (options.log_writes) recorder_->End(outcome.value_or(LaunchOutcome{}));
+  const auto outcome = Execute(kernel, *entry, shape, params);
   if (after_launch_) after_launch_();
   const std::string name = Readable(kernel.name);
   if (!outcome) return Misuse(kLaunchFailure, name + ": " + outcome.error().ToString());
@@ -303,6 +319,7 @@ Code VirtualDevice::Misuse(Code code, const std::string& what) {
 
 void VirtualDevice::End() {
   const std::lock_guard lock(mutex);
+  if (applier_ != nullptr) applier_->Report();
   if (recorder_ != nullptr) {
     if (const std::string problem = recorder_->Finish(); !problem.empty())
       Misuse(kLaunchFailure, problem);

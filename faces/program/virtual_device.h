@@ -60,7 +60,11 @@ struct Kernel {
   std::string name;  ///< mangled
 };
 
+class Applier;
 class Recorder;
+
+/// A mangled name in readable form, with its parameters; C names stay.
+std::string FullName(const std::string& mangled);
 
 class VirtualDevice {
  public:
@@ -134,6 +138,9 @@ class VirtualDevice {
   /// The PTX of a fat binary or of a text, see AddModule.
   Result<std::string> PtxOf(const char* image, const char* const* linked) const;
   LaunchOptions OptionsOfLaunches() const;
+  /// The launch itself, recorded or replaced where that was ordered.
+  Result<LaunchOutcome> Execute(const Kernel& kernel, const ptx::Function& entry,
+                                const LaunchShape& shape, void** params);
   /// True if the recorder waits for the end of the launch.
   bool BeginRecord(const Kernel& kernel, const ptx::Function& entry, const LaunchShape& shape,
                    void** params);
@@ -145,6 +152,7 @@ class VirtualDevice {
   Order order_;
   vgpu::VirtualGpu gpu_;
   std::unique_ptr<Recorder> recorder_;  ///< nullptr: nothing is recorded
+  std::unique_ptr<Applier> applier_;    ///< nullptr: no launch is replaced
   std::set<std::unique_ptr<Module>> modules_;
   std::map<void*, std::unique_ptr<Buffer>> buffers_;
   std::map<void*, std::unique_ptr<Buffer>> registered_;  ///< host memory

@@ -49,8 +49,7 @@ void AddSymbol(const Elf& elf, const Elf64_Sym& symbol, std::string_view name,
   constexpr std::string_view kGlobal = ".nv.global", kConstant = ".nv.constant3";
   Elf64_Shdr section;
   if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || name.empty() ||
-      name.starts_with('$') ||
-      !elf.Section(symbol.st_shndx, section))
+      name.starts_with('$') || !elf.Section(symbol.st_shndx, section))
     return;
   const std::string_view place = elf.NameOf(section);
   if (place.starts_with(kGlobal) || place == kConstant)

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "atunner/capture/applied.h"
 #include "atunner/capture/recording.h"
 #include "atunner/model/json/json.h"
 
 namespace atunner::recorder {
 
-/// The environment variables that hold RecordOrder and ApplyOrder as JSON.
+/// The environment variable that holds RecordOrder as JSON.
 inline constexpr const char* kRecordVariable = "ATUNNER_RECORD";
-inline constexpr const char* kApplyVariable = "ATUNNER_APPLY";
 
 struct RecordOrder {
   std::string capture;  ///< folder that BeginCapture has made
@@ -25,44 +25,12 @@ struct RecordOrder {
 Json ToJson(const RecordOrder& order);
 Result<RecordOrder> ReadRecordOrder(const std::string& text);
 
-struct ApplyOrder {
-  std::vector<std::string> folders;  ///< each with a replacement.json
-  std::string report;                ///< file to which each process appends; "" = none
-  /// Memory that the first launch may reach, so that the comparison can copy it.
-  uint64_t compared_bytes = uint64_t{4} << 30;
-};
-Json ToJson(const ApplyOrder& order);
-Result<ApplyOrder> ReadApplyOrder(const std::string& text);
-
-/// Result of the first launch of a tuned kernel, compared with the original's.
-enum class Verdict {
-  kNotCompared,  ///< not launched, or `reason` says why; the original is used
-  kEqual,
-  kWithinTolerance,
-  kDifferent,  ///< the original is used
-};
-std::string_view Name(Verdict verdict);
-
-/// What became of one replaced launch configuration of a kernel.
-struct AppliedLaunch {
-  std::string kernel;  ///< mangled
-  capture::LaunchConfiguration configuration;
-  uint64_t launches = 0;  ///< of this configuration by the program
-  uint64_t replaced = 0;  ///< of these
-  /// Launches of graphs that hold the original.
-  uint64_t in_graphs = 0;
-  Verdict verdict = Verdict::kNotCompared;
-  double error = 0;    ///< largest difference, relative to the largest result
-  std::string reason;  ///< why the tuned kernel is not used
-  bool operator==(const AppliedLaunch&) const = default;
-};
-/// One line of the report.
-struct AppliedReport {
-  std::vector<AppliedLaunch> launches;
-  std::vector<std::string> errors;  ///< e.g. a folder that cannot be read
-};
-Json ToJson(const AppliedReport& report);
-/// The last line of each process, merged: launches are added, the worst verdict counts.
-Result<AppliedReport> ReadAppliedReport(const std::string& text);
+using capture::AppliedLaunch;
+using capture::AppliedReport;
+using capture::ApplyOrder;
+using capture::kApplyVariable;
+using capture::ReadAppliedReport;
+using capture::ReadApplyOrder;
+using capture::Verdict;
 
 }  // namespace atunner::recorder

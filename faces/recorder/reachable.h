@@ -8,10 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "faces/recorder/comparison.h"
+#include "atunner/capture/comparison.h"
 #include "faces/recorder/device_memory.h"
 
 namespace atunner::recorder {
+
+using capture::Comparison;
+using capture::Element;
 
 class Reachable {
  public:

@@ -3,14 +3,14 @@
 #include <string>
 #include <string_view>
 
-#include "faces/recorder/comparison.h"
+#include "atunner/capture/comparison.h"
 #include "faces/recorder/cubin_symbols.h"
 #include "faces/recorder/order.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   (void)atunner::recorder::SymbolsOfCubin(bytes);
-  (void)atunner::recorder::PointedTypes(bytes);
+  (void)atunner::capture::PointedTypes(bytes);
   (void)atunner::recorder::ReadAppliedReport(std::string(bytes));
   return 0;
 }

@@ -190,7 +190,7 @@ int Replacer::LaunchTuned(const Match& match, const TunedKernel& tuned,
 
 Status Replacer::Collect(Reachable& reachable, const ProgramKernel& kernel, const LaunchCall& call,
                          const TunedKernel& tuned) {
-  const std::vector<Element> types = PointedTypes(kernel.readable);
+  const std::vector<Element> types = capture::PointedTypes(kernel.readable);
   const std::vector<std::string> parameters = ParametersOf(kernel, call);
   const bool typed = types.size() == parameters.size();
   for (size_t i = 0; i < parameters.size(); ++i)

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "atunner/capture/comparison.h"
 #include "atunner/capture/replacement.h"
-#include "faces/recorder/comparison.h"
 #include "faces/recorder/device_memory.h"
 #include "faces/recorder/launch_call.h"
 #include "faces/recorder/order.h"

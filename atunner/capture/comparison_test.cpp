@@ -1,4 +1,4 @@
-#include "faces/recorder/comparison.h"
+#include "atunner/capture/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace atunner::recorder {
+namespace atunner::capture {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(Comparisons, BytesBehindTheLastNumberMustBeEqual) {
 }
 
 }  // namespace
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace atunner::recorder {
+namespace atunner::capture {
 
 /// Type of the numbers in a buffer.
 enum class Element { kUnknown, kExact, kHalf, kBFloat16, kFloat, kDouble };
@@ -40,4 +40,4 @@ struct Comparison {
 /// numbers as floats, and random bits have any magnitude.)
 Comparison Compare(const Contents& contents, Element element, double tolerance);
 
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

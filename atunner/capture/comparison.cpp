@@ -1,4 +1,4 @@
-#include "faces/recorder/comparison.h"
+#include "atunner/capture/comparison.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace atunner::recorder {
+namespace atunner::capture {
 namespace {
 
 double ValueOf(float value) { return static_cast<double>(value); }
@@ -201,4 +201,4 @@ Comparison Compare(const Contents& contents, Element element, double tolerance) 
   return result;
 }
 
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

@@ -1,0 +1,83 @@
+// Launches tuned kernels in the place of the program's on the virtual GPU. The first launch of each
+// is compared with the original, as on a real GPU (faces/recorder/replacer.h).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "atunner/capture/applied.h"
+#include "atunner/capture/comparison.h"
+#include "atunner/capture/replacement.h"
+#include "faces/program/virtual_memory.h"
+
+namespace atunner::program {
+
+/// A launch that the program makes.
+struct ProgramLaunch {
+  std::string kernel;    ///< mangled
+  std::string readable;  ///< demangled, with its parameters
+  std::string ptx;       ///< of its module
+  LoadedModule* module = nullptr;
+  LaunchShape shape;
+  std::vector<KernelArg> args;
+};
+
+class Applier {
+ public:
+  using Outcome = Result<LaunchOutcome>;
+
+  Applier(capture::ApplyOrder order, vgpu::VirtualGpu& gpu);
+
+  /// Makes the launch, of the tuned kernel or of the original.
+  Outcome Launch(const ProgramLaunch& launch, const LaunchOptions& options,
+                 const std::function<Outcome()>& original);
+  /// Appends a line to the report.
+  void Report() const;
+
+ private:
+  struct Loaded {
+    capture::Replacement replacement;
+    std::string ptx;
+    std::vector<std::string> symbols;  ///< variables of the module
+    std::unique_ptr<LoadedModule> module;
+  };
+  /// One configuration of a replacement.
+  struct Match {
+    Loaded* loaded = nullptr;
+    const capture::ReplacedLaunch* launch = nullptr;
+    size_t report = 0;
+    bool accepted = false, refused = false;
+  };
+  /// Contents of an allocation before a launch.
+  struct Saved {
+    uint64_t base = 0;
+    std::string before, original;
+    capture::Element element = capture::Element::kUnknown;
+  };
+
+  void Load(const std::string& folder);
+  Match* Find(const ProgramLaunch& launch);
+  capture::AppliedLaunch& ReportOf(const Match& match) { return report_.launches[match.report]; }
+  void Refuse(Match& match, capture::Verdict verdict, const std::string& reason);
+  Outcome LaunchTuned(const Match& match, const ProgramLaunch& launch,
+                      const LaunchOptions& options);
+  Outcome Compare(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
+                  const std::function<Outcome()>& original);
+  /// Copies of all allocations that the launch may reach; kUnavailable if that is too much.
+  Result<std::vector<Saved>> Save(const ProgramLaunch& launch) const;
+  /// Runs the tuned kernel on the saved memory and compares; true if its results stay.
+  bool Judge(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
+             const std::vector<Saved>& memory);
+
+  capture::ApplyOrder order_;
+  vgpu::VirtualGpu& gpu_;
+  VirtualMemory memory_;
+  std::deque<Loaded> loaded_;
+  std::deque<Match> matches_;
+  capture::AppliedReport report_;
+};
+
+}  // namespace atunner::program
