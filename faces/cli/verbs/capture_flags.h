@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "atunner/jobs/requests/services.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/recorder/capture_program.h"
 

@@ -62,6 +62,7 @@ void AddTune(VerbList& verbs);
 void AddPredict(VerbList& verbs);
 void AddHardwareOptimize(VerbList& verbs);
 void AddCapture(VerbList& verbs);
+void AddApply(VerbList& verbs);
 void AddBenchmark(VerbList& verbs);
 void AddSearchBench(VerbList& verbs);
 void AddSanitize(VerbList& verbs);
