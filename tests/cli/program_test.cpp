@@ -1,4 +1,4 @@
-// `sanitize -- PROGRAM`: programs whose CUDA calls run on the virtual GPU.
+// `sanitize -- PROGRAM`, `capture` and `apply`: programs whose CUDA calls run on the virtual GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,6 +103,54 @@ TEST_F(Program, WhatIsNoProgramOfCudaIsSaid) {
 
 /// Features of programs that nvcc compiles: structures by value, functors, textures, graphs,
 /// managed and constant variables.
+/// The program of this test has a kernel with a structure by value, and no source.
+TEST_F(Program, IsCapturedTunedAndRunWithTheTunedKernel) {
+  const std::string app = std::string(ATUNNER_TEST_PROGRAM) + " twice";
+  const Outcome captured = Run("$A capture --target-gpu H100 --out app.capture -- " + app);
+  ASSERT_EQ(captured.exit_code, 0) << captured.err << captured.out;
+  EXPECT_THAT(captured.out, HasSubstr("last 40\n"));
+  EXPECT_THAT(captured.out, HasSubstr("2 launches of 1 kernels, 1 with their memory"));
+  const Outcome shown = Run("$A show app.capture");
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("100 %"));
+  EXPECT_THAT(shown.out, HasSubstr("void add<float>"));
+  const Outcome tuned = Run("$A optimize app.capture --target-gpu H100 --budget 5 --out best");
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
+  EXPECT_THAT(tuned.out, HasSubstr("all kernels of the program: "));
+  const Outcome applied = Run("$A apply best --target-gpu H100 -- " + app);
+  EXPECT_EQ(applied.exit_code, 0) << applied.err;
+  EXPECT_THAT(applied.out, HasSubstr("last 40\n"));
+  EXPECT_THAT(applied.err, HasSubstr("2 of 2 launches replaced, first result equal"));
+}
+
+/// Another program's kernel of the same name and shape gives other results.
+TEST_F(Program, AWrongReplacementIsTakenBack) {
+  const std::string app = std::string(ATUNNER_TEST_PROGRAM) + " twice";
+  ASSERT_EQ(Run("$A capture --target-gpu H100 --out app.capture -- " + app).exit_code, 0);
+  ASSERT_EQ(Run("$A optimize app.capture --target-gpu H100 --budget 5 --out best").exit_code, 0);
+  const Outcome damaged = Run(
+      "sed -i 's/add.f32/sub.f32/; s/add.rn.f32/sub.rn.f32/' "
+      "best/*/kernel.ptx; grep -c 'sub.*f32' best/*/kernel.ptx");
+  ASSERT_THAT(damaged.out, Not(HasSubstr("0\n"))) << damaged.out;
+  const Outcome applied = Run("$A apply best --target-gpu H100 -- " + app);
+  EXPECT_THAT(applied.out, HasSubstr("last 40\n"));
+  EXPECT_THAT(applied.err, HasSubstr("0 of 2 launches replaced, first result different"));
+}
+
+TEST_F(Program, WhatCannotBeCapturedIsSaid) {
+  const Outcome nothing = Run("$A capture --out app.capture -- /bin/true");
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("launched no kernel that could be recorded"));
+  EXPECT_FALSE(Exists(dir_.path() / "app.capture"));
+  EXPECT_THAT(Run("$A capture -- ./not_there").err, HasSubstr("cannot be run"));
+  EXPECT_THAT(Run("$A capture").err, HasSubstr("nothing to run"));
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "mine" / "notes.txt", "precious"));
+  EXPECT_THAT(Run(std::string("$A capture --out mine -- ") + ATUNNER_TEST_PROGRAM + " twice").err,
+              HasSubstr("this is no capture"));
+  EXPECT_THAT(Run("$A optimize mine").err, HasSubstr("this is no capture"));
+  EXPECT_THAT(Run("$A apply mine -- /bin/true").err, HasSubstr("no tuned kernel of a program"));
+}
+
 TEST_F(Program, OfNvccRunsUnchanged) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
   const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";
