@@ -48,15 +48,8 @@ class VirtualGpu : public PredictingDevice {
   void TrackRaces() { memory_.TrackRaces(); }
   /// Lets kernels use host memory (Memory::Adopt); nullptr when some of it is known already.
   std::unique_ptr<Buffer> Adopt(DeviceAddress address, uint64_t bytes);
-  std::optional<Range> FindAllocation(DeviceAddress address) const { return memory_.Find(address); }
-  /// The begin of the first allocation and the end of the last one.
-  std::pair<DeviceAddress, DeviceAddress> Bounds() const { return memory_.Bounds(); }
-  /// True if memory is tracked and none of these bytes was written.
-  bool IsUndefined(DeviceAddress address, uint64_t bytes) const {
-    return memory_.IsUndefined(address, bytes);
-  }
-  /// True for the handle of a texture or of its surface.
-  bool IsTexture(uint64_t handle) const { return memory_.FindTexture(handle) != nullptr; }
+  /// Allocations and textures, for those who look at memory without a launch.
+  const Memory& memory() const { return memory_; }
   /// The declaration of a kernel, by its mangled name or its name in the module's resources;
   /// nullptr if there is none.
   const ptx::Function* FindEntry(const LoadedModule& module, const std::string& entry) const;

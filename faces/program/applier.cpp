@@ -96,7 +96,7 @@ Applier::Outcome Applier::LaunchTuned(const Match& match, const ProgramLaunch& l
     ATUNNER_TRY(loaded.module, gpu_.Load(compiled));
   }
   for (const std::string& name : loaded.symbols) {
-    const auto from = gpu_.FindSymbol(*launch.module, name);
+    const auto from = gpu_.FindSymbol(*launch.loaded, name);
     const auto to = gpu_.FindSymbol(*loaded.module, name);
     if (from && to && from->second == to->second)
       ATUNNER_RETURN_IF_ERROR(gpu_.CopyWithin(to->first, from->first, to->second));
@@ -121,7 +121,7 @@ Result<std::vector<Applier::Saved>> Applier::Save(const ProgramLaunch& launch) c
       (void)memory_.Read(found->base, saved.back().before);
     }
   };
-  const auto types = capture::PointedTypes(launch.readable);
+  const auto types = capture::PointedTypes(FullName(launch.kernel));
   const bool typed = types.size() == launch.args.size();
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const KernelArg& arg = launch.args[i];

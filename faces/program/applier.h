@@ -11,19 +11,10 @@
 #include "atunner/capture/applied.h"
 #include "atunner/capture/comparison.h"
 #include "atunner/capture/replacement.h"
+#include "faces/program/program_launch.h"
 #include "faces/program/virtual_memory.h"
 
 namespace atunner::program {
-
-/// A launch that the program makes.
-struct ProgramLaunch {
-  std::string kernel;    ///< mangled
-  std::string readable;  ///< demangled, with its parameters
-  std::string ptx;       ///< of its module
-  LoadedModule* module = nullptr;
-  LaunchShape shape;
-  std::vector<KernelArg> args;
-};
 
 class Applier {
  public:

@@ -40,66 +40,63 @@ capture::LaunchConfiguration ConfigurationOf(const LaunchShape& shape) {
 
 }  // namespace
 
-const Recorder::KnownModule& Recorder::ModuleOf(const Module* module, const std::string& ptx,
-                                                int arch) {
-  const auto [at, is_new] = modules_.try_emplace(module);
+const Recorder::KnownModule& Recorder::ModuleOf(const ProgramLaunch& launch) {
+  const auto [at, is_new] = modules_.try_emplace(launch.module);
   if (is_new) {
-    at->second.number = recording_.AddModule(ptx, "", arch);
-    if (auto parsed = ptx::Parse(ptx))
+    at->second.number = recording_.AddModule(launch.ptx, "", launch.arch);
+    if (auto parsed = ptx::Parse(launch.ptx))
       at->second.parsed = std::make_unique<ptx::ValidModule>(*std::move(parsed));
   }
   return at->second;
 }
 
-size_t Recorder::KernelOf(const Kernel& kernel, const std::string& ptx, int arch) {
-  const auto [at, is_new] = kernels_.try_emplace({kernel.module, kernel.name});
+size_t Recorder::KernelOf(const ProgramLaunch& launch) {
+  const auto [at, is_new] = kernels_.try_emplace({launch.module, launch.kernel});
   if (is_new)
     at->second = recording_.AddKernel(
-        {ModuleOf(kernel.module, ptx, arch).number, kernel.name, FullName(kernel.name)});
+        {ModuleOf(launch).number, launch.kernel, FullName(launch.kernel)});
   return at->second;
 }
 
-std::string Recorder::Obstacle(const ptx::Function& entry,
-                               const std::vector<std::string>& parameters) const {
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const std::string& bytes = parameters[i];
-    if (bytes.size() == kTensorMapBytes && entry.params[i].align >= 64)
+std::string Recorder::Obstacle(const ProgramLaunch& launch) const {
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const KernelArg& arg = launch.args[i];
+    if (arg.size == kTensorMapBytes && launch.entry->params[i].align >= 64)
       return "it takes a tensor map, which cannot be moved to other memory";
-    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+    for (size_t at = 0; at + sizeof(uint64_t) <= arg.size; at += sizeof(uint64_t)) {
       uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + at, sizeof word);
-      if (gpu_.IsTexture(word)) return "it takes a texture or a surface, which are not recorded";
+      std::memcpy(&word, arg.data() + at, sizeof word);
+      if (gpu_.memory().FindTexture(word) != nullptr) return "it takes a texture or a surface, which are not recorded";
     }
   }
   return "";
 }
 
-bool Recorder::Begin(
-    const Kernel& kernel, const std::string& ptx, int arch, const ptx::Function& entry,
-    const LaunchShape& shape, void** params,
-    const std::function<std::optional<std::pair<uint64_t, uint64_t>>(const std::string&)>&
-        find_symbol) {
-  capture::LaunchFacts facts;
-  facts.kernel = KernelOf(kernel, ptx, arch);
-  facts.configuration = ConfigurationOf(shape);
-  if (!recording_.Wants(facts)) {
-    recording_.Count(facts);
-    return false;
-  }
-  for (size_t i = 0; i < entry.params.size(); ++i)
-    facts.parameters.emplace_back(static_cast<const char*>(params[i]), entry.params[i].bytes);
-  facts.obstacle = Obstacle(entry, facts.parameters);
-  if (const auto& parsed = ModuleOf(kernel.module, ptx, arch).parsed) {
-    const std::set<std::string> used = UsedNames(*parsed, kernel.name);
-    for (const auto* variables : {&parsed->globals(), &parsed->constants()}) {
-      for (const ptx::Variable& variable : *variables) {
-        if (!variable.opaque.empty() && used.contains(variable.name))
-          facts.obstacle = "it reads a texture reference, which is not recorded";
-        if (!variable.opaque.empty() || !used.contains(variable.name)) continue;
-        if (const auto place = find_symbol(variable.name))
-          facts.symbols.push_back({variable.name, place->first, place->second});
-      }
+void Recorder::AddSymbols(const ProgramLaunch& launch, capture::LaunchFacts& facts) {
+  const auto& parsed = ModuleOf(launch).parsed;
+  if (parsed == nullptr) return;
+  const std::set<std::string> used = UsedNames(*parsed, launch.kernel);
+  for (const auto* variables : {&parsed->globals(), &parsed->constants()}) {
+    for (const ptx::Variable& variable : *variables) {
+      if (!used.contains(variable.name)) continue;
+      if (!variable.opaque.empty())
+        facts.obstacle = "it reads a texture reference, which is not recorded";
+      const auto place = gpu_.FindSymbol(*launch.loaded, variable.name);
+      if (variable.opaque.empty() && place)
+        facts.symbols.push_back({variable.name, place->first, place->second});
     }
+  }
+}
+
+bool Recorder::Begin(const ProgramLaunch& launch) {
+  capture::LaunchFacts facts;
+  facts.kernel = KernelOf(launch);
+  facts.configuration = ConfigurationOf(launch.shape);
+  if (recording_.Wants(facts)) {
+    for (const KernelArg& arg : launch.args)
+      facts.parameters.emplace_back(reinterpret_cast<const char*>(arg.data()), arg.size);
+    facts.obstacle = Obstacle(launch);
+    AddSymbols(launch, facts);
   }
   return recording_.Begin(facts, memory_);
 }

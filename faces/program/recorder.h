@@ -7,21 +7,19 @@
 #include <vector>
 
 #include "atunner/capture/recording.h"
-#include "faces/program/virtual_device.h"
+#include "faces/program/findings.h"
+#include "faces/program/program_launch.h"
 #include "faces/program/virtual_memory.h"
 
 namespace atunner::program {
 
 class Recorder {
  public:
-  Recorder(const CaptureOrder& order, const vgpu::VirtualGpu& gpu)
+  Recorder(const CaptureOrder& order, vgpu::VirtualGpu& gpu)
       : gpu_(gpu), memory_(gpu), recording_(order.folder, order.limits) {}
 
-  /// `params` as VirtualDevice::Launch has them. True if End is to be called behind the launch.
-  bool Begin(const Kernel& kernel, const std::string& ptx, int arch, const ptx::Function& entry,
-             const LaunchShape& shape, void** params,
-             const std::function<std::optional<std::pair<uint64_t, uint64_t>>(const std::string&)>&
-                 find_symbol);
+  /// True if End is to be called behind the launch.
+  bool Begin(const ProgramLaunch& launch);
   void End(const LaunchOutcome& outcome);
   /// Writes what is left. Returns why the capture is not complete, or "".
   std::string Finish();
@@ -31,13 +29,14 @@ class Recorder {
     size_t number = 0;
     std::unique_ptr<ptx::ValidModule> parsed;  ///< nullptr: it cannot be parsed again
   };
-  const KnownModule& ModuleOf(const Module* module, const std::string& ptx, int arch);
-  size_t KernelOf(const Kernel& kernel, const std::string& ptx, int arch);
+  const KnownModule& ModuleOf(const ProgramLaunch& launch);
+  size_t KernelOf(const ProgramLaunch& launch);
   /// Why the launch cannot be repeated from its bytes; "" if it can.
-  std::string Obstacle(const ptx::Function& entry,
-                       const std::vector<std::string>& parameters) const;
+  std::string Obstacle(const ProgramLaunch& launch) const;
+  /// Adds the module's variables that the kernel uses.
+  void AddSymbols(const ProgramLaunch& launch, capture::LaunchFacts& facts);
 
-  const vgpu::VirtualGpu& gpu_;
+  vgpu::VirtualGpu& gpu_;
   VirtualMemory memory_;
   capture::Recording recording_;
   std::map<const Module*, KnownModule> modules_;

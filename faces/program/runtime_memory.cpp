@@ -108,7 +108,7 @@ int cudaPointerGetAttributes(abi::PointerAttributes* attributes, const void* poi
   const Lock lock(virtual_device.mutex);
   *attributes = {};
   attributes->host_pointer = const_cast<void*>(pointer);
-  if (const auto range = virtual_device.gpu().FindAllocation(reinterpret_cast<uint64_t>(pointer))) {
+  if (const auto range = virtual_device.gpu().memory().Find(reinterpret_cast<uint64_t>(pointer))) {
     const bool host = virtual_device.IsHostMemory(reinterpret_cast<const void*>(range->base));
     attributes->type = host ? 1 : 2;
     attributes->device_pointer = const_cast<void*>(pointer);

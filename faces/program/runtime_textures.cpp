@@ -91,7 +91,7 @@ bool IsThere(const Object& object) {
                              ? from.pitched.pitch * (from.pitched.height - 1) + 1
                              : from.linear.bytes;
   const auto at = reinterpret_cast<uint64_t>(object.memory.at);
-  const auto range = VirtualDevice::Get().gpu().FindAllocation(at);
+  const auto range = VirtualDevice::Get().gpu().memory().Find(at);
   return range && range->Contains(at, at + bytes);
 }
 

@@ -173,27 +173,21 @@ LaunchOptions VirtualDevice::OptionsOfLaunches() const {
   return options;
 }
 
-bool VirtualDevice::BeginRecord(const Kernel& kernel, const ptx::Function& entry,
-                                const LaunchShape& shape, void** params) {
-  return recorder_->Begin(
-      kernel, kernel.module->ptx_, kernel.module->arch_, entry, shape, params,
-      [&](const std::string& name) { return FindSymbol(*kernel.module, name); });
-}
-
 Result<LaunchOutcome> VirtualDevice::Execute(const Kernel& kernel, const ptx::Function& entry,
                                              const LaunchShape& shape, void** params) {
-  std::vector<KernelArg> args;
+  Module& module = *kernel.module;
+  ProgramLaunch launch{kernel.name, &entry,       &module, module.loaded_.get(),
+                       module.ptx_, module.arch_, shape,   {}};
   for (size_t i = 0; i < entry.params.size(); ++i)
-    args.push_back(
+    launch.args.push_back(
         KernelArg::Value({static_cast<const std::byte*>(params[i]), entry.params[i].bytes}));
-  LoadedModule& module = *kernel.module->loaded_;
   LaunchOptions options = OptionsOfLaunches();
-  if (applier_ != nullptr)
-    return applier_->Launch(
-        {kernel.name, FullName(kernel.name), kernel.module->ptx_, &module, shape, args}, options,
-        [&] { return gpu_.Launch(module, kernel.name, shape, args, options); });
-  options.log_writes = recorder_ != nullptr && BeginRecord(kernel, entry, shape, params);
-  auto outcome = gpu_.Launch(module, kernel.name, shape, args, options);
+  const auto original = [&] {
+    return gpu_.Launch(*launch.loaded, kernel.name, shape, launch.args, options);
+  };
+  if (applier_ != nullptr) return applier_->Launch(launch, options, original);
+  options.log_writes = recorder_ != nullptr && recorder_->Begin(launch);
+  auto outcome = original();
   if (options.log_writes) recorder_->End(outcome.value_or(LaunchOutcome{}));
   return outcome;
 }
@@ -274,7 +268,7 @@ Code VirtualDevice::Unregister(void* address) {
 }
 
 Code VirtualDevice::CheckRange(const char* call, uint64_t address, uint64_t bytes) {
-  const auto range = gpu_.FindAllocation(address);
+  const auto range = gpu_.memory().Find(address);
   if (!range || range->Contains(address, address + bytes)) return kSuccess;
   return Misuse(
       kInvalidValue,
@@ -291,7 +285,7 @@ Code VirtualDevice::Copy(const char* call, Rows to, Rows from, uint64_t width, u
     if (to.at == nullptr || from.at == nullptr)
       return Misuse(kInvalidValue, std::string(call) + ": a null pointer");
     std::memmove(to.at, from.at, width);
-    if (gpu_.FindAllocation(target)) gpu_.MarkContents(target, width, true);
+    if (gpu_.memory().Find(target)) gpu_.MarkContents(target, width, true);
   }
   return kSuccess;
 }
@@ -301,7 +295,7 @@ Code VirtualDevice::Fill(const char* call, Rows to, uint32_t value, uint64_t val
   for (uint64_t row = 0; row < height && width > 0; ++row, to.at += to.pitch) {
     const auto target = reinterpret_cast<uint64_t>(to.at);
     if (const Code code = CheckRange(call, target, width)) return code;
-    if (!gpu_.FindAllocation(target))
+    if (!gpu_.memory().Find(target))
       return Misuse(kInvalidValue,
                     fmt::format("{}: {} is no device memory", call, static_cast<void*>(to.at)));
     if (value_bytes == 1) std::memset(to.at, static_cast<int>(value), width);

@@ -63,9 +63,6 @@ struct Kernel {
 class Applier;
 class Recorder;
 
-/// A mangled name in readable form, with its parameters; C names stay.
-std::string FullName(const std::string& mangled);
-
 class VirtualDevice {
  public:
   /// The device that the order in the environment describes; without an order, an A100 with all
@@ -141,9 +138,6 @@ class VirtualDevice {
   /// The launch itself, recorded or replaced where that was ordered.
   Result<LaunchOutcome> Execute(const Kernel& kernel, const ptx::Function& entry,
                                 const LaunchShape& shape, void** params);
-  /// True if the recorder waits for the end of the launch.
-  bool BeginRecord(const Kernel& kernel, const ptx::Function& entry, const LaunchShape& shape,
-                   void** params);
   /// Adds the hazards of a launch to the findings, and prints its output.
   void AddFindings(const std::string& kernel, const LaunchOutcome& outcome);
   Code CheckRange(const char* call, uint64_t address, uint64_t bytes);

@@ -14,17 +14,17 @@ class VirtualMemory : public capture::ProgramMemory {
   explicit VirtualMemory(const vgpu::VirtualGpu& gpu) : gpu_(gpu) {}
 
   std::optional<Allocation> Find(uint64_t address) const override {
-    const auto range = gpu_.FindAllocation(address);
+    const auto range = gpu_.memory().Find(address);
     if (!range) return std::nullopt;
     return Allocation{range->base, range->end - range->base};
   }
-  std::pair<uint64_t, uint64_t> Bounds() const override { return gpu_.Bounds(); }
+  std::pair<uint64_t, uint64_t> Bounds() const override { return gpu_.memory().Bounds(); }
   Status Read(uint64_t address, std::span<char> to) const override {
     std::memcpy(to.data(), reinterpret_cast<const void*>(address), to.size());
     return {};
   }
   bool IsUndefined(uint64_t address, uint64_t bytes) const override {
-    return gpu_.IsUndefined(address, bytes);
+    return gpu_.memory().IsUndefined(address, bytes);
   }
   static void Write(uint64_t address, std::string_view bytes) {
     std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());

@@ -114,6 +114,9 @@ TEST_F(Program, IsCapturedTunedAndRunWithTheTunedKernel) {
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("100 %"));
   EXPECT_THAT(shown.out, HasSubstr("void add<float>"));
+  const Outcome predicted = Run("$A predict --target-gpu A100 -- " + app);
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_THAT(predicted.out, HasSubstr("recorded on the virtual A100"));
   const Outcome tuned = Run("$A optimize app.capture --target-gpu H100 --budget 5 --out best");
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
   EXPECT_THAT(tuned.out, HasSubstr("all kernels of the program: "));

@@ -5,11 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/files.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/field_paths.h"
 #include "faces/cli/output/progress.h"
 #include "faces/cli/output/render.h"
+#include "faces/cli/verbs/capture_flags.h"
 #include "faces/cli/verbs/interrupt.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
@@ -69,7 +71,22 @@ Json JsonOf(jobs::PredictResult::Item& item) {
   return jobs::ToJson(*item.predicted);
 }
 
+/// The kernels that a program launches: it runs once on the virtual GPU.
+Result<int> PredictProgram(const PredictFlags& flags, const Context& context) {
+  if (!flags.file.empty() || !flags.task.operator_name.empty() || !flags.task.graph.empty())
+    return Invalid("either a kernel or a program", flags.file + " -- " + context.program[0]);
+  ATUNNER_TRY(const TemporaryDirectory folder, TemporaryDirectory::Make());
+  Machine machine(context.common.store);
+  ATUNNER_TRY(const Target target, machine.services().devices.Choose({flags.target, true}));
+  CaptureFlags capture;
+  capture.out = (folder.path() / "program.capture").string();
+  ATUNNER_TRY(const recorder::CapturedProgram captured, Capture(capture, context, target));
+  PrintProblems(captured);
+  return ShowCapture({capture.out, flags.target, false}, context);
+}
+
 Result<int> Predict(const PredictFlags& flags, const Context& context) {
+  if (!context.program.empty()) return PredictProgram(flags, context);
   ATUNNER_TRY(const jobs::PredictRequest request, RequestOf(flags));
   const Common& common = context.common;
   Machine machine(common.store);
@@ -95,6 +112,8 @@ void AddPredict(VerbList& verbs) {
   CLI::App* verb = verbs.Add(
       "predict", "times of listed configurations on the virtual GPU, without judging them",
       [flags](const Context& c) { return Predict(*flags, c); });
+  verb->footer(
+      "atunner predict --target-gpu H200 -- PROGRAM ARGUMENTS: each kernel that it launches");
   verb->add_option("file", flags->file,
                    "kernel.cu, kernel.toml or space.json; without it, --operator or --graph");
   verb->add_option("--kernel", flags->kernel, "which kernel of a .cu");

@@ -82,7 +82,7 @@ CLI::App* VerbList::Add(const char* name, const char* meaning, Run run) {
 
 int VerbList::Execute(int argc, char** argv) {
   context_.command = CommandLine(argc, argv);
-  constexpr std::array<std::string_view, 4> kWithPrograms = {"sanitize", "capture",
+  constexpr std::array<std::string_view, 5> kWithPrograms = {"sanitize", "capture", "predict",
                                                              "hardware-optimize", "apply"};
   if (argc > 1 && std::ranges::find(kWithPrograms, argv[1]) != kWithPrograms.end())
     argc = TakeProgram(argc, argv, context_.program);
