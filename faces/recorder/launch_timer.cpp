@@ -1,5 +1,7 @@
 #include "faces/recorder/launch_timer.h"
 
+#include <utility>
+
 namespace atunner::recorder {
 
 void LaunchTimer::Occupy(Stream stream) {
@@ -11,6 +13,10 @@ void LaunchTimer::Occupy(Stream stream) {
     return;
   }
   for (int i = 0; i < kTimes; ++i) driver_.cuMemsetD8Async(scratch_, 0, kBytes, stream);
+}
+
+void LaunchTimer::Release() {
+  if (scratch_ != 0) driver_.cuMemFree_v2(std::exchange(scratch_, 0));
 }
 
 std::optional<size_t> LaunchTimer::Begin(Stream stream) {

@@ -21,6 +21,8 @@ class LaunchTimer {
   /// Fills memory of its own for some twenty microseconds, so that what follows is there before the
   /// GPU gets to it.
   void Occupy(Stream stream);
+  /// Frees that memory. The device must have done its work.
+  void Release();
   /// Index of a pair of events whose first one is recorded; nullopt if all are in use.
   std::optional<size_t> Begin(Stream stream);
   /// Records the second one. `facts` come back from Collect; nullptr: they do not.

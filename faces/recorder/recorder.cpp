@@ -141,6 +141,7 @@ int Recorder::LaunchRecorded(Known& known, const LaunchCall& call, const Origina
     return code;
   }
   const bool ran = memory_.Wait().has_value();
+  timer_.Release();
   const double seconds = pair ? timer_.Take(*pair) : 0;
   if (!ran) {
     recording_.Cancel();

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -53,10 +54,11 @@ done:
 using Address = unsigned long long;
 
 struct Cuda {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   int (*get)(const char*, void**, int, uint64_t, int*) = nullptr;
+  bool by_name = false;  ///< launches by a function that dlsym finds
 
   Cuda() {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (driver == nullptr) std::exit(9);
     *reinterpret_cast<void**>(&get) = dlsym(driver, "cuGetProcAddress_v2");
   }
@@ -64,7 +66,10 @@ struct Cuda {
   void Call(const char* name, Arguments... arguments) const {
     int (*function)(Arguments...) = nullptr;
     int found = 0;
-    if (get(name, reinterpret_cast<void**>(&function), 12000, 0, &found) != 0) std::exit(8);
+    if (by_name && std::strcmp(name, "cuLaunchKernel") == 0)
+      *reinterpret_cast<void**>(&function) = dlsym(driver, name);
+    else if (get(name, reinterpret_cast<void**>(&function), 12000, 0, &found) != 0)
+      std::exit(8);
     if (const int code = function(arguments...)) {
       std::printf("%s: %d\n", name, code);
       std::exit(7);
@@ -110,6 +115,27 @@ class Program {
                packed ? static_cast<void**>(extra) : nullptr);
   }
 
+  void LaunchByName(unsigned block) {
+    cuda_.by_name = true;
+    Launch(block, 2);
+  }
+  /// Launches and allocations of several threads at once.
+  void LaunchInThreads(int launches) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        cuda_.Call("cuCtxSetCurrent", context_);
+        for (int i = 0; i < launches; ++i) {
+          Address own = 0;
+          cuda_.Call("cuMemAlloc", &own, size_t{64});
+          Launch(64, 2);
+          cuda_.Call("cuMemFree", own);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
   void Print() {
     std::vector<float> y(n_);
     unsigned blocks = 0;
@@ -132,7 +158,8 @@ class Program {
 
 }  // namespace
 
-/// LAUNCHES [killed|forks|packed|other]: a launch with blocks of 128, and so many with 64.
+/// LAUNCHES [killed|forks|packed|other|dlsym|threads]: a launch with blocks of 128, and so many
+/// with 64.
 int main(int argc, char** argv) {
   const int launches = argc > 1 ? std::atoi(argv[1]) : 1;
   const std::string how = argc > 2 ? argv[2] : "";
@@ -143,6 +170,8 @@ int main(int argc, char** argv) {
   if (how == "other") wait(nullptr);
   Program program(1000);
   program.Launch(128, 2);
+  if (how == "threads") program.LaunchInThreads(launches);
+  if (how == "dlsym") program.LaunchByName(64);
   for (int i = 0; i < launches; ++i) program.Launch(64, 2, how == "packed");
   if (how == "forks") {
     if (fork() == 0) std::exit(0);

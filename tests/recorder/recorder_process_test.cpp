@@ -119,6 +119,17 @@ TEST_F(Recorded, ParametersInOneBuffer) {
   EXPECT_EQ(captured.launches[0].parameters, captured.launches[1].parameters);
 }
 
+TEST_F(Recorded, LaunchesByAFunctionThatDlsymFinds) {
+  EXPECT_EQ(Record("1 dlsym").exit_code, 0);
+  EXPECT_EQ(Read().groups.at(1).launches, 2u);
+}
+
+TEST_F(Recorded, ThreadsLaunchAtTheSameTime) {
+  const Outcome outcome = Record("50 threads");
+  EXPECT_EQ(outcome.out, std::string(kResult) + "4008\n") << outcome.err;
+  EXPECT_EQ(Read().groups.at(1).launches, 250u);
+}
+
 TEST_F(Recorded, AProgramThatIsKilledLeavesItsLaunches) {
   EXPECT_EQ(Record("40 killed").exit_code, 137);
   const capture::Capture captured = Read();
