@@ -18,6 +18,9 @@
 namespace atunner {
 namespace {
 
+/// Bytes of inputs beyond which both slots of a size have theirs in the same memory.
+constexpr uint64_t kMostInputsTwice = uint64_t{1} << 30;
+
 /// Compares an output with its budget. With NaN inputs we require only that NaNs are not lost and
 /// that finite elements stay correct: which further elements become NaN, and where a sort puts a
 /// NaN, may differ between correct kernels.
@@ -113,10 +116,16 @@ Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compi
 
 Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) {
   std::unique_ptr<TaskBuffers>& buffers = buffers_[{dims, slot}];
-  if (!buffers) {
-    ATUNNER_TRY(TaskBuffers made, TaskBuffers::Allocate(device_, spec_, dims, slot));
-    buffers = std::make_unique<TaskBuffers>(std::move(made));
+  if (buffers) return buffers.get();
+  const TaskBuffers* first = nullptr;
+  if (slot != 0) {
+    ATUNNER_TRY(first, BuffersAt(dims, 0));
   }
+  const bool shares = first != nullptr && !device_.checks_bounds() &&
+                      first->ReadOnlyBytes() > kMostInputsTwice;
+  ATUNNER_TRY(TaskBuffers made, shares ? TaskBuffers::AllocateBeside(*first, spec_, slot)
+                                       : TaskBuffers::Allocate(device_, spec_, dims, slot));
+  buffers = std::make_unique<TaskBuffers>(std::move(made));
   return buffers.get();
 }
 

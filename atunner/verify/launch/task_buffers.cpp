@@ -17,6 +17,7 @@ constexpr uint8_t kGuardByte = 0xa5;
 // NaN in every float type: it spreads from a workspace that is read before it is written.
 constexpr uint8_t kNanByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
+constexpr uint64_t kMostSkew = 1;  // of sets that share memory
 constexpr uint64_t kWorkspacePositions = 1 << 20;  // beyond those of all arguments
 
 }  // namespace
@@ -35,10 +36,41 @@ Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, 
     tensor.spec = tensor.bound.get();
   }
   const uint64_t lead = guard_bytes_ == 0 ? 0 : guard_bytes_ + skew * kSkewBytes;
+  const uint64_t room = guard_bytes_ == 0 ? 0 : (skew < kMostSkew ? kMostSkew - skew : 0) * kSkewBytes + guard_bytes_;
   ATUNNER_TRY(tensor.memory,
-              device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + guard_bytes_));
+              device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + room));
   tensor.address = tensor.memory->address() + lead;
   return tensor;
+}
+
+Result<TaskBuffers> TaskBuffers::AllocateBeside(const TaskBuffers& lender, const KernelSpec& spec,
+                                                uint32_t skew) {
+  TaskBuffers buffers(*lender.device_);
+  buffers.dims_ = lender.dims_;
+  buffers.guard_bytes_ = lender.guard_bytes_;
+  for (const Tensor& lent : lender.tensors_) {
+    Tensor& tensor = buffers.tensors_.emplace_back();
+    if (lent.spec->role != Role::kInput) {
+      ATUNNER_TRY(tensor, buffers.AllocateTensor(spec, lent.position, skew));
+      continue;
+    }
+    tensor.spec = &spec.args[lent.position];
+    tensor.position = lent.position;
+    tensor.shape = lent.shape;
+    if (lent.bound) {
+      tensor.bound = std::make_unique<ArgSpec>(*lent.bound);
+      tensor.spec = tensor.bound.get();
+    }
+    tensor.address = lent.address + (lender.guard_bytes_ == 0 ? 0 : skew * kSkewBytes);
+  }
+  return buffers;
+}
+
+uint64_t TaskBuffers::ReadOnlyBytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors_)
+    bytes += tensor.spec->role == Role::kInput ? static_cast<uint64_t>(tensor.shape.bytes) : 0;
+  return bytes;
 }
 
 Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
