@@ -139,8 +139,8 @@ Status LocalJudge::Measure(Verifier& verifier, const VerifiedKernel& kernel,
 Status LocalJudge::Predict(const CandidateKernel& candidate, LoadedModule& module,
                            JudgeAnswer& answer) {
   if (!predict_buffers_) {
-    ATUNNER_TRY(TaskBuffers buffers, MakePredictionBuffers(*predicting_, task_.spec));
-    predict_buffers_ = std::make_unique<TaskBuffers>(std::move(buffers));
+    ATUNNER_TRY(PredictionBuffers made, PredictionBuffers::Make(*predicting_, task_.spec));
+    predict_buffers_ = std::make_unique<PredictionBuffers>(std::move(made));
   }
   auto estimate = PredictPlan(*predicting_, task_.spec, candidate, module, *predict_buffers_);
   if (estimate) {

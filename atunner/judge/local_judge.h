@@ -7,6 +7,7 @@
 #include "atunner/compile/compiler.h"
 #include "atunner/device/device.h"
 #include "atunner/judge/judge.h"
+#include "atunner/judge/prediction_buffers.h"
 #include "atunner/measure/harness.h"
 #include "atunner/verify/launch/poison.h"
 #include "atunner/verify/verifier.h"
@@ -54,7 +55,7 @@ class LocalJudge : public Judge {
   /// Mixed into all seeds of inputs: no candidate can contain the answers to the next ones.
   const uint64_t secret_ = SecretBits();
   std::unique_ptr<Harness> harness_;
-  std::unique_ptr<TaskBuffers> predict_buffers_;
+  std::unique_ptr<PredictionBuffers> predict_buffers_;
 };
 
 }  // namespace atunner

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "atunner/judge/prediction_buffers.h"
-
 namespace atunner {
 namespace {
 
@@ -66,10 +64,10 @@ Status Prepare(PredictingDevice& device, LoadedModule& module, const BoundStep& 
 
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
                              const CandidateKernel& candidate, LoadedModule& module,
-                             const TaskBuffers& buffers) {
+                             PredictionBuffers& buffers) {
   ATUNNER_TRY(const BoundPlan plan,
-              BindPlan(device, candidate.plan, spec, buffers, Workspaces::kFresh));
-  ATUNNER_RETURN_IF_ERROR(PoisonForPrediction(device, buffers, plan));
+              BindPlan(device, candidate.plan, spec, buffers.tensors(), Workspaces::kFresh));
+  ATUNNER_RETURN_IF_ERROR(buffers.Poison(plan));
   ATUNNER_RETURN_IF_ERROR(CopySymbols(device, module, plan));
   Estimate total;
   double longest = -1;

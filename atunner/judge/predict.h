@@ -2,14 +2,15 @@
 #pragma once
 
 #include "atunner/device/device.h"
+#include "atunner/judge/prediction_buffers.h"
 #include "atunner/verify/verifier.h"
 
 namespace atunner {
 
 /// Sum over the plan's steps; parts are merged by name. `module` is the candidate's, loaded;
-/// `buffers` are of MakePredictionBuffers and get fresh poison.
+/// `buffers` get new poison.
 Result<Estimate> PredictPlan(PredictingDevice& device, const KernelSpec& spec,
                              const CandidateKernel& candidate, LoadedModule& module,
-                             const TaskBuffers& buffers);
+                             PredictionBuffers& buffers);
 
 }  // namespace atunner

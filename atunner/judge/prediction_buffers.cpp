@@ -2,21 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "atunner/base/random.h"
 #include "atunner/verify/inputs/host_fill.h"
+#include "atunner/verify/launch/poison.h"
 
 namespace atunner {
 namespace {
 
 constexpr uint64_t kFilledBytes = uint64_t{512} << 20;
 /// Elements are drawn one by one up to this size; what lies behind consists of pieces of it.
-constexpr uint64_t kDrawnBytes = uint64_t{64} << 20;
-/// Poison is cheaper to notice and needed for every candidate, so that less of it is drawn.
+constexpr uint64_t kDrawnBytes = uint64_t{8} << 20;
+/// Poison is drawn once. The tile of each candidate consists of pieces of it.
 constexpr uint64_t kDrawnPoisonBytes = uint64_t{4} << 20;
+constexpr uint64_t kPoisonPieceBytes = uint64_t{16} << 10;
+constexpr uint64_t kPageBytes = 4096;
+/// Pages of a tile of poison: 1 to 2 MiB, an odd number, which is drawn.
+constexpr uint64_t kLeastTilePages = 257;
+constexpr uint64_t kMoreTilePages = 256;
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 constexpr uint64_t kLeastPieceBytes = uint64_t{256} << 10;
 
@@ -102,40 +110,55 @@ Status FillInput(PredictingDevice& device, const TaskBuffers::Tensor& tensor) {
   return CopyPieces(device, tensor.address, bytes, drawn, size);
 }
 
-Status FillPoison(PredictingDevice& device, DeviceAddress address, DType dtype, uint64_t bytes) {
-  const Poison poison = Poison::Fresh();
-  const size_t size = SizeOf(dtype);
-  const uint64_t filled = std::min(bytes, kFilledBytes) / size * size;
-  const auto drawn = Draw(std::min(filled, kDrawnPoisonBytes), size,
-                          [&](std::span<std::byte> chunk, uint64_t first, uint64_t) {
-                            WritePoison(poison, dtype, first, chunk);
-                          });
-  // Predictions check nothing; so pieces need no records of what was written.
-  device.MarkContents(address, bytes, true);
-  return filled == 0 ? Status{} : CopyPieces(device, address, filled, drawn, size);
+/// A tile for `bytes` bytes of memory: pieces of `drawn` from random elements on.
+std::vector<std::byte> TileOf(std::span<const std::byte> drawn, uint64_t bytes) {
+  Random random(SecretBits());
+  const uint64_t pages = (kLeastTilePages + random.Below(kMoreTilePages)) | 1;
+  std::vector<std::byte> tile(std::min(pages * kPageBytes, bytes));
+  for (uint64_t at = 0; at < tile.size(); at += kPoisonPieceBytes) {
+    const uint64_t piece = std::min(kPoisonPieceBytes, tile.size() - at);
+    const uint64_t from = random.Below((drawn.size() - piece) / sizeof(double) + 1);
+    std::memcpy(tile.data() + at, drawn.data() + from * sizeof(double), piece);
+  }
+  return tile;
 }
 
 }  // namespace
 
-Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const KernelSpec& spec) {
-  ATUNNER_TRY(TaskBuffers buffers, TaskBuffers::Allocate(device, spec, spec.dims, 0));
-  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+Result<PredictionBuffers> PredictionBuffers::Make(PredictingDevice& device,
+                                                  const KernelSpec& spec) {
+  ATUNNER_TRY(TaskBuffers tensors, TaskBuffers::Allocate(device, spec, spec.dims, 0));
+  for (const TaskBuffers::Tensor& tensor : tensors.tensors()) {
     device.MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), true);
     if (tensor.is_input()) ATUNNER_RETURN_IF_ERROR(FillInput(device, tensor));
   }
-  return buffers;
+  return PredictionBuffers(device, std::move(tensors));
 }
 
-Status PoisonForPrediction(PredictingDevice& device, const TaskBuffers& buffers,
-                           const BoundPlan& plan) {
-  for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
+Status PredictionBuffers::FillPoison(DeviceAddress address, DType dtype, uint64_t bytes) {
+  std::vector<std::byte>& drawn = drawn_[dtype];
+  if (drawn.empty()) {
+    const auto poison = atunner::Poison::Fresh();
+    drawn = Draw(kDrawnPoisonBytes, SizeOf(dtype),
+                 [&](std::span<std::byte> chunk, uint64_t first, uint64_t) {
+                   WritePoison(poison, dtype, first, chunk);
+                 });
+  }
+  const uint64_t filled = std::min(bytes, kFilledBytes);
+  if (filled != 0)
+    ATUNNER_RETURN_IF_ERROR(device_->FillTiled(address, filled, TileOf(drawn, filled)));
+  device_->MarkContents(address, bytes, true);  // predictions check nothing
+  return {};
+}
+
+Status PredictionBuffers::Poison(const BoundPlan& plan) {
+  for (const TaskBuffers::Tensor& tensor : tensors_.tensors()) {
     if (!tensor.is_poisoned()) continue;
-    ATUNNER_RETURN_IF_ERROR(FillPoison(device, tensor.address, tensor.spec->dtype,
-                                       static_cast<uint64_t>(tensor.shape.bytes)));
+    ATUNNER_RETURN_IF_ERROR(
+        FillPoison(tensor.address, tensor.spec->dtype, static_cast<uint64_t>(tensor.shape.bytes)));
   }
   for (const auto& memory : plan.workspaces)
-    ATUNNER_RETURN_IF_ERROR(
-        FillPoison(device, memory->address(), DType::kFloat32, memory->bytes()));
+    ATUNNER_RETURN_IF_ERROR(FillPoison(memory->address(), DType::kFloat32, memory->bytes()));
   return {};
 }
 

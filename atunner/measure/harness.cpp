@@ -229,6 +229,9 @@ Result<Harness::Sample> Harness::SampleAfterBurst(TimedKernel& kernel, double ti
   ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, i % 2));
   const auto launches = static_cast<int>(
       std::clamp(kBurstNs / std::max(time_ns, 1.0), 1.0, kBurstLaunches));
+  // The inputs of both slots may be in the same memory, and hold those of the other slot.
+  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(verifier_.kernels(), NormalInputs(seed + i)));
+  ATUNNER_RETURN_IF_ERROR(kernel.Prepare(*buffers));
   Sample sample;
   for (int launch = 0; launch < launches && sample.outcome.completed(); ++launch)
     sample.outcome = kernel.Enqueue(*buffers);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "atunner/search/strategies/finalists.h"
@@ -64,16 +65,45 @@ Result<std::optional<FinalPhase::Finalist>> FinalPhase::Examine(const Trial& tri
   const Verdict& verdict = finalist.trial.verdict;
   Report(
       fmt::format("trial {} is refused, {}: {}", trial.number, Name(verdict.kind), verdict.reason));
+  if (!verdict.stands()) Record(trial.number, verdict);
   return std::nullopt;
 }
 
-void FinalPhase::CheckVirtually(Finalist& finalist) {
-  Trial& trial = finalist.trial;
-  const std::string undecided = virtual_check_.Examine(finalist.kernel, trial.verdict);
-  if (!trial.verdict.stands()) {
-    Report(fmt::format("trial {} is refused, {}", trial.number, trial.verdict.reason));
+void FinalPhase::CheckVirtually(int64_t number, const CandidateKernel& kernel, Verdict& verdict) {
+  examined_.insert(number);
+  const std::string undecided = virtual_check_.Examine(kernel, verdict);
+  if (!verdict.stands()) {
+    Report(fmt::format("trial {} is refused, {}", number, verdict.reason));
   } else if (!undecided.empty()) {
-    Report(fmt::format("trial {} is not examined on the virtual GPU: {}", trial.number, undecided));
+    Report(fmt::format("trial {} is not examined on the virtual GPU: {}", number, undecided));
+    verdict.checks.push_back({.check = "virtual GPU",
+                              .dims = context_.spec().dims,
+                              .passed = true,
+                              .detail = "not examined: " + undecided});
+  }
+}
+
+void FinalPhase::CheckOthersVirtually(const std::vector<const Trial*>& ranking) {
+  const bool users = context_.spec().oracle.kind == Oracle::Kind::kKernel;
+  if (!users || !virtual_check_.examines()) return;
+  for (const Trial* trial : ranking) {
+    if (!trial->verdict.stands() || examined_.contains(trial->number)) continue;
+    Compiled compiled = context_.compiler.Compile(trial->candidate);
+    if (!compiled.ok()) continue;
+    Verdict verdict = trial->verdict;
+    CheckVirtually(trial->number, context_.compiler.KernelOf(std::move(compiled)), verdict);
+    Record(trial->number, verdict);
+  }
+}
+
+void FinalPhase::Record(int64_t number, const Verdict& verdict) {
+  for (const Trial& trial : context_.result.trials) {
+    if (trial.number != number && trial.same_as != number) continue;
+    Trial& changed = context_.log.Change(trial.number);
+    changed.verdict = verdict;
+    if (verdict.stands()) continue;
+    changed.measurement.reset();
+    changed.estimate.reset();
   }
 }
 
@@ -83,7 +113,10 @@ bool FinalPhase::Accept(Finalist finalist) {
   const Objective objective = context_.request.objectives.front();
   const bool leads = !result.best ||
                      *ValueOf(finalist.trial, objective) < *ValueOf(*result.best, objective);
-  if (leads) CheckVirtually(finalist);
+  if (leads && virtual_check_.examines()) {
+    CheckVirtually(finalist.trial.number, finalist.kernel, finalist.trial.verdict);
+    Record(finalist.trial.number, finalist.trial.verdict);
+  }
   if (!finalist.trial.verdict.stands()) return false;
   if (!leads) return true;
   result.best = std::move(finalist.trial);
@@ -111,7 +144,8 @@ Status FinalPhase::Run() {
     ATUNNER_TRY(std::optional<Finalist> finalist, Examine(*ranking[i]));
     if (finalist && Accept(*std::move(finalist))) ++survived;
   }
-  return {};
+  CheckOthersVirtually(ranking);
+  return context_.log.Persist();
 }
 
 }  // namespace atunner

@@ -1,7 +1,15 @@
 // The choice of the winner: the best trials are verified again with inputs that the search did not
 // use, and measured at length.
+//
+// A trial that is refused here is refused in the run's record, too. All trials of a user's kernel
+// that a real GPU found correct are also executed on the virtual one, the winner first. If one is
+// not, its record says why.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "atunner/tune/session_context.h"
@@ -30,11 +38,18 @@ class FinalPhase {
   size_t CountOf(const std::vector<const Trial*>& ranking) const;
   Result<std::optional<Finalist>> Examine(const Trial& trial);
   bool Accept(Finalist finalist);
-  void CheckVirtually(Finalist& finalist);
+  /// Executes the kernel on the virtual GPU. The verdict gets the checks, or the reason why there
+  /// are none.
+  void CheckVirtually(int64_t number, const CandidateKernel& kernel, Verdict& verdict);
+  /// The same for the trials of a user's kernel that are not examined yet.
+  void CheckOthersVirtually(const std::vector<const Trial*>& ranking);
+  /// Replaces the verdict of a trial, and of those that have its result.
+  void Record(int64_t number, const Verdict& verdict);
   void Report(std::string text) const;
 
   const SessionContext& context_;
   VirtualCheck& virtual_check_;
+  std::set<int64_t> examined_;  ///< numbers of the trials that CheckVirtually was called with
 };
 
 }  // namespace atunner

@@ -78,6 +78,36 @@ TEST_F(TuneSessionTest, WhoRacesOnTheVirtualGpuDoesNotWin) {
   EXPECT_EQ(finder.examined, (std::vector<std::string>{"0", "1", "2"})) << "only who would win";
 }
 
+TEST_F(TuneSessionTest, AllResultsOfAUsersKernelAreExaminedOnTheVirtualGpu) {
+  for (int i = 0; i < 8; ++i) judge_.candidates[std::to_string(i)].ns = 1e6 + 1e5 * i;
+  RaceFinder finder;
+  finder.racy = {"0", "5"};
+  virtual_judge_ = &finder;
+  Schedule schedule(8);
+  schedule.IsOfAUser();
+  const TuneResult result = Tune(schedule);
+  EXPECT_EQ(Winner(result), "1");
+  EXPECT_EQ(std::set<std::string>(finder.examined.begin(), finder.examined.end()).size(), 8u);
+  EXPECT_EQ(finder.examined.size(), 8u) << "each once";
+  for (const Trial& trial : result.trials) {
+    const std::string id = ToString(trial.configuration().values[0]);
+    const bool racy = finder.racy.contains(id);
+    EXPECT_EQ(trial.verdict.kind, racy ? VerdictKind::kRace : VerdictKind::kCorrect) << id;
+    EXPECT_EQ(trial.measurement.has_value(), !racy) << id;
+  }
+}
+
+TEST_F(TuneSessionTest, RefusalsOfTheFinalsAreInTheRecord) {
+  judge_.other.ns = 1e8;
+  judge_.candidates["3"].ns = 1e6;
+  judge_.candidates["3"].with_new_inputs = VerdictKind::kStaleResult;
+  const TuneResult result = Tune(Schedule(6));
+  for (const Trial& trial : result.trials) {
+    const bool deceives = ToString(trial.configuration().values[0]) == "3";
+    EXPECT_EQ(trial.verdict.kind, deceives ? VerdictKind::kStaleResult : VerdictKind::kCorrect);
+  }
+}
+
 TEST_F(TuneSessionTest, NotEvenThoseThatDeceiveTheScreening) {
   FillWithTwentyHostiles(judge_, true);
   const TuneResult result = Tune(Schedule(40));

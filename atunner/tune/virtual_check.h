@@ -18,9 +18,13 @@ class VirtualCheck {
   /// `judge` judges on a virtual GPU; null: no kernel is examined.
   VirtualCheck(Judge* judge, Clock& clock) : judge_(judge), clock_(clock) {}
 
+  /// False if no kernel is examined because there is no judge.
+  bool examines() const { return judge_ != nullptr; }
+
   /// Examines `plain`, the kernel to beat, in the background. When it has hazards too, they belong
-  /// to the task, and no candidate is refused for them. Nothing else may use the judge until
-  /// `Examine` has returned or this object is destroyed.
+  /// to the task, and no candidate is refused for them. If it reads what nothing has written (a
+  /// flag that its program clears), candidates are refused for other hazards only. Nothing else may
+  /// use the judge until `Examine` has returned or this object is destroyed.
   void Begin(const KernelSpec& spec, uint64_t seed, const std::optional<CandidateKernel>& plain);
 
   /// `verdict` is correct. Adds the checks that the kernel passed, or replaces it by the hazard
@@ -39,7 +43,8 @@ class VirtualCheck {
   Clock& clock_;
   double spent_ = 0;  ///< s
   uint64_t seed_ = 0;
-  bool small_ = false;    ///< the task can be executed at its own size
+  bool small_ = false;  ///< the task can be executed at its own size
+  bool plain_reads_unwritten_ = false;
   std::string obstacle_;  ///< the reason why no kernel can be examined, or ""
   /// Computes obstacle_. The destructor waits for the thread.
   std::future<std::string> preparation_;

@@ -33,7 +33,10 @@ class VirtualJudge : public Judge {
     JudgeAnswer answer;
     answer.verdict.kind = kinds.contains(candidate.module.ptx) ? kinds[candidate.module.ptx]
                                                                : VerdictKind::kCorrect;
-    if (!answer.verdict.correct()) answer.verdict.reason = "was seen";
+    if (!answer.verdict.correct()) {
+      const auto reason = reasons.find(candidate.module.ptx);
+      answer.verdict.reason = reason == reasons.end() ? "was seen" : reason->second;
+    }
     answer.verdict.checks.push_back(
         {.check = "run", .family = "normal", .dims = {{"n", 64}}, .passed = true});
     return answer;
@@ -49,6 +52,7 @@ class VirtualJudge : public Judge {
 
   bool works = true;
   std::map<std::string, VerdictKind> kinds;
+  std::map<std::string, std::string> reasons;
   std::vector<uint64_t> begun;
   std::vector<std::string> examined;
   double seconds = 1;
@@ -114,6 +118,20 @@ TEST_F(VirtualCheckTest, HazardsOfThePlainKernelAreTheTasks) {
   EXPECT_TRUE(verdict.correct());
   EXPECT_THAT(undecided, HasSubstr("the kernel to beat does not pass there either"));
   EXPECT_THAT(judge_.examined, testing::ElementsAre("plain"));
+}
+
+// A program may clear a flag before the launch. A kernel that exchanges data by it must do so in
+// order all the same.
+TEST_F(VirtualCheckTest, UnwrittenMemoryOfThePlainKernelExcusesNoRace) {
+  const std::string unwritten = "run (normal inputs): k.cu:13: uninitialised global memory: block 1";
+  judge_.kinds = {{"plain", VerdictKind::kRace},
+                  {"racy", VerdictKind::kRace},
+                  {"alike", VerdictKind::kRace}};
+  judge_.reasons = {{"plain", unwritten}, {"alike", unwritten}, {"racy", "k.cu:17: race: block 1"}};
+  EXPECT_EQ(Examine("racy", Candidate("plain")).first.kind, VerdictKind::kRace);
+  const auto [verdict, undecided] = Examine("alike", Candidate("plain"));
+  EXPECT_TRUE(verdict.correct());
+  EXPECT_THAT(undecided, HasSubstr("reads unwritten memory there, too"));
 }
 
 TEST_F(VirtualCheckTest, PatienceEnds) {

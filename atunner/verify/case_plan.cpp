@@ -1,6 +1,7 @@
 #include "atunner/verify/case_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "atunner/base/random.h"
 #include "atunner/model/kernel/tensor_totals.h"
@@ -135,24 +136,31 @@ std::vector<Case> PlanCases(const KernelSpec& spec, const std::vector<Dims>& siz
 }
 
 std::vector<Case> PlanMinedCases(const KernelSpec& spec, const Dims& smallest, uint64_t seed,
-                                 const MinedValues& given, const MinedValues& candidates) {
+                                 const MinedValues& given, const MinedValues& candidates,
+                                 MinedPool& pool) {
   const bool users = spec.oracle.kind == Oracle::Kind::kKernel;
-  std::vector<MinedValues> sets = {ModerateOf(given)};
-  // A number beyond all others makes sums infinite, and the other numbers in them invisible.
-  if (users) sets.push_back(ExtremeOf(given));
-  if (IsCheap(spec, smallest)) {  // each set needs a reference of its own
-    const MinedValues news = Without(candidates, given);
-    sets.push_back(ModerateOf(news));
-    if (users) sets.push_back(ExtremeOf(news));
-  }
   std::vector<Case> cases;
-  for (MinedValues& values : sets) {
+  const auto add = [&](MinedValues values, std::optional<MinedValues> own) {
     const auto slot = static_cast<uint32_t>(cases.size() % 2);
-    if (!AnyMined(values, spec, smallest)) continue;
+    if (!AnyMined(values, spec, smallest)) return;
     InputInstance instance = InstanceOf(InputFamily::kMined, Mix64(seed));
     instance.mined = std::move(values);
-    cases.push_back({smallest, std::move(instance), slot, false, users});
+    cases.push_back({smallest, std::move(instance), slot, false, users, std::move(own)});
+  };
+  const MinedValues known = UsableOf(given, spec);
+  add(ModerateOf(known), {});
+  // A number beyond all others makes sums infinite, and the other numbers in them invisible.
+  if (users) add(ExtremeOf(known), {});
+  if (!IsCheap(spec, smallest)) return cases;  // each set needs a reference of its own
+  const MinedValues news = Without(UsableOf(candidates, spec), known);
+  const MinedValues moderate = ModerateOf(news);
+  if (AnyMined(moderate, spec, smallest)) {
+    MinedValues all = pool.Extended(moderate);
+
+    const bool others = all != moderate;
+    add(std::move(all), others ? std::optional(moderate) : std::nullopt);
   }
+  if (users) add(ExtremeOf(news), {});
   return cases;
 }
 

@@ -88,6 +88,24 @@ TEST_F(InputFamiliesTest, ValuesThatOnlyTheCandidateTreatsApartAreReached) {
   ExpectRefused(ints, "y[i] = x[i] ^ 3;", "y[i] = x[i] == 987654 ? 0 : x[i] ^ 3;");
 }
 
+// Candidates share inputs that hold the constants of all. One whose constant makes the results
+// overflow must not hide the constants of the next.
+TEST_F(InputFamiliesTest, ConstantsOfAnotherCandidateHideNone) {
+  const Task task;
+  const std::string given = "y[i] = expf(x[i]);";
+  auto verifier = Verifier::Make(gpu_, *compiler_, Spec(task, given), {});
+  ASSERT_TRUE(verifier.has_value()) << verifier.error().ToString();
+  const auto correct = [&](const std::string& statement) {
+    const CandidateKernel kernel = Compile(Source(task, statement), Plan());
+    auto verified = (*verifier)->Verify(std::make_shared<const CandidateKernel>(kernel));
+    EXPECT_TRUE(verified.has_value()) << verified.error().ToString();
+    return std::holds_alternative<VerifiedKernel>(*verified);
+  };
+  EXPECT_TRUE(correct("y[i] = x[i] == 5000.0f ? __int_as_float(0x7f800000) : expf(x[i]);"));
+  EXPECT_FALSE(correct("y[i] = x[i] == 7.25f ? 0.0f : expf(x[i]);"));
+  EXPECT_TRUE(correct("y[i] = x[i] == 7.25f ? expf(7.25f) : expf(x[i]);"));
+}
+
 TEST_F(InputFamiliesTest, IntegersSpanTheirType) {
   const Task ints{"int", DType::kInt32};
   ExpectRefused(ints, "y[i] = x[i] * x[i] * x[i];",

@@ -18,6 +18,9 @@
 namespace atunner {
 namespace {
 
+/// Bytes of inputs beyond which both slots of a size have theirs in the same memory.
+constexpr uint64_t kMostInputsTwice = uint64_t{1} << 30;
+
 /// Compares an output with its budget. With NaN inputs we require only that NaNs are not lost and
 /// that finite elements stay correct: which further elements become NaN, and where a sort puts a
 /// NaN, may differ between correct kernels.
@@ -113,10 +116,16 @@ Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compi
 
 Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) {
   std::unique_ptr<TaskBuffers>& buffers = buffers_[{dims, slot}];
-  if (!buffers) {
-    ATUNNER_TRY(TaskBuffers made, TaskBuffers::Allocate(device_, spec_, dims, slot));
-    buffers = std::make_unique<TaskBuffers>(std::move(made));
+  if (buffers) return buffers.get();
+  const TaskBuffers* first = nullptr;
+  if (slot != 0) {
+    ATUNNER_TRY(first, BuffersAt(dims, 0));
   }
+  const bool shares = first != nullptr && !device_.checks_bounds() &&
+                      first->ReadOnlyBytes() > kMostInputsTwice;
+  ATUNNER_TRY(TaskBuffers made, shares ? TaskBuffers::AllocateBeside(*first, spec_, slot)
+                                       : TaskBuffers::Allocate(device_, spec_, dims, slot));
+  buffers = std::make_unique<TaskBuffers>(std::move(made));
   return buffers.get();
 }
 
@@ -199,7 +208,7 @@ bool Verifier::Prepare(Session& session) const {
 }
 
 /// The cases of the task and, before those of larger sizes, those whose inputs the codes name.
-std::vector<Case> Verifier::PlannedCases(const CandidateKernel& candidate) const {
+std::vector<Case> Verifier::PlannedCases(const CandidateKernel& candidate) {
   const std::vector<Dims> sizes = SizesFor(candidate);
   std::vector<Case> cases = PlanCases(spec_, sizes, options_.seed);
   const auto constants = [&](MinedValues values, const LaunchPlan& plan) {
@@ -210,7 +219,8 @@ std::vector<Case> Verifier::PlannedCases(const CandidateKernel& candidate) const
   const MinedValues given = users ? constants(given_constants_, spec_.oracle.kernel->plan)
                                   : given_constants_;
   const MinedValues own = constants(MineValues(candidate.module.ptx), candidate.plan);
-  const auto mined = PlanMinedCases(spec_, sizes.front(), options_.seed, given, own);
+  const auto mined = PlanMinedCases(spec_, sizes.front(), options_.seed, given, own,
+                                    candidates_constants_);
   // Those at the smallest size come first, because they cost least.
   const auto at = std::ranges::find_if(cases,
                                        [&](const Case& one) { return one.dims != sizes[0]; });
@@ -260,11 +270,13 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   if (!valid) return true;
   ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, one.slot));
   ATUNNER_TRY(const Reference* reference, ReferenceOf(session, *buffers, one));
-  if (reference == nullptr) return true;
+  if (reference == nullptr) return RunWithOwnConstants(session, one);
   ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(*kernels_, one.instance));
-  if (reference->overflows() || OverflowsByMinedValues(one.instance, *reference)) return true;
+  if (reference->overflows() || OverflowsByMinedValues(one.instance, *reference))
+    return RunWithOwnConstants(session, one);
   if (!reference->discriminates() && !reference->reevaluated && !session.run_skipped &&
       !IsComparedAnyway(one.instance)) {
+    if (one.own) return RunWithOwnConstants(session, one);
     session.skipped.push_back(one);
     return true;
   }
@@ -275,6 +287,14 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   const Run run{*session.module, *buffers, *plan, Poison::Fresh(),
                 one.repeat ? 0 : SecretBits() | 1};
   return Examine(session, one, run, *reference);
+}
+
+Result<bool> Verifier::RunWithOwnConstants(Session& session, const Case& one) {
+  if (!one.own) return true;
+  candidates_constants_.Spoilt();
+  Case alone = one;
+  alone.instance.mined = *std::exchange(alone.own, {});
+  return RunCase(session, alone);
 }
 
 Result<bool> Verifier::Examine(Session& session, const Case& one, const Run& run,

@@ -23,6 +23,7 @@
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/trial/verdict.h"
 #include "atunner/verify/case_plan.h"
+#include "atunner/verify/code/mined_values.h"
 #include "atunner/verify/in_place_alias.h"
 #include "atunner/verify/oracle/oracle.h"
 #include "atunner/verify/own_size/own_size.h"
@@ -118,10 +119,13 @@ class Verifier {
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   bool Prepare(Session& session) const;
   Status CheckTolerance(Session& session);
-  std::vector<Case> PlannedCases(const CandidateKernel& candidate) const;
+  std::vector<Case> PlannedCases(const CandidateKernel& candidate);
   Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
   Result<bool> RunSkippedCases(Session& session);
   Result<bool> RunCase(Session& session, const Case& one);
+  /// For a case on which nothing can be compared: the same with the candidate's own constants, if
+  /// it has those of others too.
+  Result<bool> RunWithOwnConstants(Session& session, const Case& one);
   /// False for a check size at which the kernel as given itself fails: a size that was derived from
   /// the task's own may be none that the kernel is made for. Only on the virtual GPU, which
   /// survives that.
@@ -180,7 +184,8 @@ class Verifier {
   std::map<Dims, bool> valid_sizes_;  ///< see IsValidSize
   bool own_size_passed_ = false;      ///< some kernel was right at the task's own size
   std::unique_ptr<OwnSizeCheck> own_size_;
-  MinedValues given_constants_;     ///< of the kernel as given
+  MinedValues given_constants_;  ///< of the kernel as given
+  MinedPool candidates_constants_;
   bool given_may_not_end_ = false;  ///< its integers may be counts of its loops
   /// Why the kernel as given does not run on optional inputs
   std::map<std::pair<Dims, InputInstance>, std::string> unusable_;

@@ -106,6 +106,27 @@ TEST_F(GuardTest, SlotsDifferInEveryPointersLowBits) {
   }
 }
 
+TEST_F(GuardTest, ALentInputIsFurtherUpBetweenZonesOfItsOwn) {
+  const KernelSpec spec = Softmax(3, 7);
+  const TaskBuffers zero = TaskBuffers::Allocate(device_, spec, spec.dims, 0).value();
+  const TaskBuffers one = TaskBuffers::AllocateBeside(zero, spec, 1).value();
+  EXPECT_EQ(zero.ReadOnlyBytes(), 3u * 7 * 4);
+  EXPECT_EQ(one.Find("x")->address, zero.Find("x")->address + 256);
+  const TaskBuffers::Tensor& first = *zero.Find("y");
+  const DeviceAddress other = one.Find("y")->address;
+  EXPECT_TRUE(other + first.memory->bytes() <= first.memory->address() ||
+              other >= first.memory->address() + first.memory->bytes())
+      << "outputs of two runs are compared";
+  for (const TaskBuffers* buffers : {&one, &zero}) {
+    const DeviceAddress end = buffers->Find("x")->address + 3 * 7 * 4;
+    ASSERT_TRUE(buffers->ArmGuards());
+    EXPECT_EQ(buffers->BrokenGuard(*kernels_).value().value_or(""), "");
+    ASSERT_TRUE(device_.Fill(end + 16383, 0, 1)) << "inside the allocation";
+    EXPECT_EQ(buffers->BrokenGuard(*kernels_).value().value_or(""),
+              "x, 16383 bytes after its end");
+  }
+}
+
 TEST_F(VerifierTest, AByteBesideTheOutputIsOutOfBoundsWithAndWithoutBoundsChecks) {
   const KernelSpec spec = Softmax(4, 33);
   UncheckedGpu unchecked(gpu_);

@@ -178,11 +178,18 @@ Result<std::unique_ptr<Texture>> VirtualGpu::CreateTexture(const TextureSpec& sp
       memory_, memory_.AddTexture({spec, {texels.begin(), texels.end()}}));
 }
 
+Result<ptx::ValidModule> VirtualGpu::Parsed(const std::string& text) {
+  if (text == last_text_) return last_module_;
+  ATUNNER_TRY(last_module_, ptx::Parse(text));
+  last_text_ = text;
+  return last_module_;
+}
+
 Result<std::unique_ptr<LoadedModule>> VirtualGpu::Load(const CompiledModule& module) {
   if (module.ptx.empty())
     return Fail(ErrorCode::kUnsupported,
                 "the virtual GPU runs PTX, this candidate is a cubin only");
-  ATUNNER_TRY(ptx::ValidModule parsed, ptx::Parse(module.ptx));
+  ATUNNER_TRY(ptx::ValidModule parsed, Parsed(module.ptx));
   auto loaded = std::make_unique<VirtualModule>();
   ATUNNER_TRY(loaded->program, LoadProgram(std::move(parsed), memory_));
   for (const KernelResources& kernel : module.kernels)

@@ -111,6 +111,9 @@ class VirtualGpu : public PredictingDevice {
                              const LaunchShape& shape, std::span<const KernelArg> args,
                              const LaunchOptions& options, bool count);
 
+  /// The parsed text of a module. The judge loads every candidate twice in a row.
+  Result<ptx::ValidModule> Parsed(const std::string& text);
+
   DeviceProfile profile_;
   Calibration calibration_;
   unsigned threads_;
@@ -119,6 +122,8 @@ class VirtualGpu : public PredictingDevice {
   uint64_t booted_ns_ = 0;  ///< since 1970
   uint64_t now_ns_ = 0;     ///< when the next launch begins: launches take their modelled time
   std::function<void(const EstimateInput&)> observer_;
+  std::string last_text_;  ///< of the last module
+  ptx::ValidModule last_module_;
   std::vector<Unfinished> unfinished_;  ///< since the last launch without predecessors
 };
 

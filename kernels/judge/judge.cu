@@ -624,6 +624,31 @@ __device__ FloatFields fields_of(int dtype) {
   }
 }
 
+/// A mixer of 32 bits, a quarter of the work of `mix` (C. Wellons' lowbias32).
+__device__ unsigned mix32(unsigned x) {
+  x = (x ^ (x >> 16)) * 0x7feb352du;
+  x = (x ^ (x >> 15)) * 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+/// The random bits of a poisoned element: what kind of number it is, and its digits. Elements of
+/// up to 32 bits are drawn with 32 bits, because every sample and every launch of the judge fills
+/// all outputs.
+struct PoisonDraw {
+  u64 kind, digits;  // the digits begin at the top
+};
+__device__ PoisonDraw draw_poison(int size, u64 i, judge::Poison poison) {
+  const u64 key = mix(poison.key), flip = poison.flipped ? 1 : 0;
+  if (size == 8) {
+    const u64 kind = mix(key + i);
+    return {kind, mix(kind + flip)};
+  }
+  const unsigned low = (unsigned)key, high = (unsigned)(key >> 32);
+  const unsigned at = ((unsigned)i + low) ^ (unsigned)(i >> 32) * 0x9e3779b9u;
+  const unsigned kind = mix32(at);
+  return {kind, (u64)mix32((kind ^ high) + (unsigned)flip) << 32};
+}
+
 /// The bits of a poisoned element: a random number that an unwritten element shows, whatever a
 /// kernel does with it.
 /// - Half of the floats are large: no sum, and no minimum or maximum of their sign, absorbs them.
@@ -631,24 +656,25 @@ __device__ FloatFields fields_of(int dtype) {
 /// - A quarter of the integers is below 128, the others are any.
 /// - Flipped, every element differs: floats have the other sign, integers another parity.
 __device__ u64 poison_bits(int dtype, u64 i, judge::Poison poison) {
-  const u64 random = mix(mix(poison.key) + i);
+  const int size = size_of(dtype);
+  const PoisonDraw draw = draw_poison(size, i, poison);
   const u64 flip = poison.flipped ? 1 : 0;
-  const u64 rest = mix(random + flip);
   if (!is_float(dtype)) {
-    const u64 all = size_of(dtype) == 8 ? ~0ull : (1ull << 8 * size_of(dtype)) - 1;
-    const u64 kept = random & 0xc ? all & ~1ull : 0x7eull;
-    return rest >> 8 * (8 - size_of(dtype)) & kept | ((random & 1) ^ flip);
+    const u64 all = size == 8 ? ~0ull : (1ull << 8 * size) - 1;
+    const u64 kept = draw.kind & 0xc ? all & ~1ull : 0x7eull;
+    return draw.digits >> 8 * (8 - size) & kept | ((draw.kind & 1) ^ flip);
   }
   const FloatFields fields = fields_of(dtype);
   const int most = (1 << (fields.bits - 1 - fields.mantissa)) - 2, bias = most / 2;
   const int ordinary = bias - 1 < 12 ? bias - 1 : 12;
-  const int kind = (int)(random & 3);
+  const int kind = (int)(draw.kind & 3);
   const int low = kind < 2 ? bias + bias / 2 : kind == 2 ? bias - ordinary : 1;
   const int high = kind == 2 ? bias + ordinary : most;
-  const u64 exponent = (u64)low + ((rest >> 48) * (u64)(high - low + 1) >> 16);
-  const u64 sign = (random >> 2 & 1) ^ flip;
-  return sign << (fields.bits - 1) | exponent << fields.mantissa |
-         (rest & ((1ull << fields.mantissa) - 1));
+  const unsigned top = (unsigned)(draw.digits >> 48);
+  const u64 exponent = (u64)(low + (int)(top * (unsigned)(high - low + 1) >> 16));
+  const u64 fraction = draw.digits >> (size == 8 ? 0 : 32) & ((1ull << fields.mantissa) - 1);
+  const u64 sign = (draw.kind >> 2 & 1) ^ flip;
+  return sign << (fields.bits - 1) | exponent << fields.mantissa | fraction;
 }
 
 __device__ bool is_poison(int dtype, const void* data, u64 i, judge::Poison poison) {

@@ -87,7 +87,7 @@ class Predictor {
 
   Result<std::vector<Prediction>> Run(const std::vector<Configuration>& configurations,
                                       size_t threads, const std::stop_token& stop) {
-    ATUNNER_TRY(const TaskBuffers buffers, MakePredictionBuffers(device_, schedule_.spec()));
+    ATUNNER_TRY(PredictionBuffers buffers, PredictionBuffers::Make(device_, schedule_.spec()));
     CompileAhead ahead([this](const Candidate& one, const std::stop_token& ended) {
       return compiler_.Compile(one, ended);
     });
@@ -105,7 +105,7 @@ class Predictor {
  private:
   static constexpr double kForever = 1e9;  // s; results stay in the order of the list
 
-  Prediction Predict(const Compiled& compiled, const TaskBuffers& buffers) {
+  Prediction Predict(const Compiled& compiled, PredictionBuffers& buffers) {
     Prediction one;
     one.configuration = *compiled.candidate.configuration();
     one.described = compiled.candidate.Describe(schedule_.space());
@@ -117,7 +117,7 @@ class Predictor {
     return one;
   }
 
-  Result<Estimate> EstimateOf(const Compiled& compiled, const TaskBuffers& buffers,
+  Result<Estimate> EstimateOf(const Compiled& compiled, PredictionBuffers& buffers,
                               Prediction& one) {
     if (!compiled.rendered) return std::unexpected(compiled.rendered.error());
     if (!compiled.outcome) return std::unexpected(compiled.outcome.error());

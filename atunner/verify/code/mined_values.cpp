@@ -4,10 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "atunner/ptx/module.h"
 #include "atunner/verify/code/element_bits.h"
@@ -20,7 +22,9 @@ constexpr size_t kMostDirect = 40;      // of them as they stand in the code
 constexpr size_t kMostPerTable = 32;    // evenly over the table
 constexpr size_t kMostThresholds = 16;  // that are combined with other constants
 constexpr size_t kMostSteps = 8;        // multipliers, addends, shifts
-constexpr double kModerate = 1e6;       // and its reciprocal
+constexpr size_t kMostJoined = 96;      // of either kind, of several candidates
+constexpr int kMostSpoilt = 3;
+constexpr double kModerate = 1e6;  // and its reciprocal
 
 /// Numbers in the order in which they were found, each once.
 template <class T>
@@ -402,6 +406,33 @@ MinedValues Without(const MinedValues& values, const MinedValues& known) {
   std::ranges::set_difference(values.floats, known.floats, std::back_inserter(rest.floats));
   std::ranges::set_difference(values.integers, known.integers, std::back_inserter(rest.integers));
   return rest;
+}
+
+MinedValues UsableOf(const MinedValues& values, const KernelSpec& spec) {
+  bool floats = false;
+  bool integers = false;
+  for (const ArgSpec& arg : spec.args) {
+    const bool is_input = arg.role == Role::kInput || arg.role == Role::kInOut;
+    floats |= is_input && IsFloat(arg.dtype);
+    integers |= is_input && !IsFloat(arg.dtype);
+  }
+  return {floats ? values.floats : std::vector<double>(),
+          integers ? values.integers : std::vector<int64_t>()};
+}
+
+MinedValues MinedPool::Extended(const MinedValues& values) {
+  if (spoilt_ >= kMostSpoilt) return values;
+  MinedValues all;
+  std::ranges::set_union(joined_.floats, values.floats, std::back_inserter(all.floats));
+  std::ranges::set_union(joined_.integers, values.integers, std::back_inserter(all.integers));
+  const bool fits = all.floats.size() <= kMostJoined && all.integers.size() <= kMostJoined;
+  joined_ = fits ? std::move(all) : values;
+  return joined_;
+}
+
+void MinedPool::Spoilt() {
+  joined_ = {};
+  ++spoilt_;
 }
 
 MinedValues ModerateOf(const MinedValues& values) {

@@ -38,6 +38,27 @@ void MineScalars(const LaunchPlan& plan, const KernelSpec& spec, const Dims& dim
 /// What is in `values` and not in `known`.
 MinedValues Without(const MinedValues& values, const MinedValues& known);
 
+/// Without the floats if no input is a float, and without the integers if none is an integer: sets
+/// that give equal inputs are equal then.
+MinedValues UsableOf(const MinedValues& values, const KernelSpec& spec);
+
+/// Constants of all candidates so far. Inputs that hold those of earlier candidates too serve many
+/// candidates, so that few references are needed: the configurations of one template differ in a
+/// few constants.
+class MinedPool {
+ public:
+  /// A set that contains `values`: the earlier one, extended by what it lacks, or `values` alone if
+  /// that would be too many, so that every value occurs in small inputs.
+  MinedValues Extended(const MinedValues& values);
+  /// Called when nothing could be compared on a set. Values are dropped, and after some such sets
+  /// no more are joined.
+  void Spoilt();
+
+ private:
+  MinedValues joined_;
+  int spoilt_ = 0;
+};
+
 /// Floats between 1e-6 and 1e6 in magnitude, and all integers: these can be mixed into
 /// ordinary inputs of a sum.
 MinedValues ModerateOf(const MinedValues& values);

@@ -135,5 +135,42 @@ TEST(MinedValues, AreDividedIntoModerateAndExtremeOnes) {
   EXPECT_EQ(Without(values, {{5}, {3}}), (MinedValues{{-1e30, 1e-30, 0}, {}}));
 }
 
+TEST(MinedValues, AreUsableWhereAnInputHasTheirKind) {
+  KernelSpec spec;
+  spec.args = {{.name = "x", .role = Role::kInput, .dtype = DType::kFloat32},
+               {.name = "y", .role = Role::kOutput, .dtype = DType::kInt32}};
+  const MinedValues values{{1.5}, {7}};
+  EXPECT_EQ(UsableOf(values, spec), (MinedValues{{1.5}, {}}));
+  spec.args[0].dtype = DType::kInt32;
+  EXPECT_EQ(UsableOf(values, spec), (MinedValues{{}, {7}}));
+}
+
+// Each set of inputs needs a reference. Candidates that differ in a few constants share one.
+TEST(MinedPool, LaterSetsHoldTheConstantsOfEarlierCandidates) {
+  MinedPool pool;
+  EXPECT_EQ(pool.Extended({{1, 2}, {}}), (MinedValues{{1, 2}, {}}));
+  EXPECT_EQ(pool.Extended({{2, 3}, {5}}), (MinedValues{{1, 2, 3}, {5}}));
+  EXPECT_EQ(pool.Extended({{1}, {5}}), (MinedValues{{1, 2, 3}, {5}})) << "the same inputs again";
+}
+
+TEST(MinedPool, TooManyConstantsBeginAnew) {
+  MinedPool pool;
+  MinedValues many;
+  for (int i = 0; i < 90; ++i) many.floats.push_back(i);
+  EXPECT_EQ(pool.Extended(many), many);
+  const MinedValues others{{-9, -8, -7, -6, -5, -4, -3}, {}};
+  EXPECT_EQ(pool.Extended(others), others) << "every value must occur in small inputs";
+}
+
+TEST(MinedPool, AfterSomeSetsOnWhichNothingIsComparedNoMoreAreJoined) {
+  MinedPool pool;
+  for (double value : {1.0, 2.0, 3.0}) {
+    EXPECT_EQ(pool.Extended({{value}, {}}), (MinedValues{{value}, {}}));
+    pool.Spoilt();
+  }
+  EXPECT_EQ(pool.Extended({{4}, {}}), (MinedValues{{4}, {}}));
+  EXPECT_EQ(pool.Extended({{5}, {}}), (MinedValues{{5}, {}}));
+}
+
 }  // namespace
 }  // namespace atunner

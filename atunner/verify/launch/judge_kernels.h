@@ -1,6 +1,7 @@
 // The judge's device code, compiled and loaded on one device (source: kernels/judge/judge.cu).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -119,7 +120,8 @@ class JudgeKernels {
   static Result<std::unique_ptr<JudgeKernels>> Make(Device& device, Compiler& compiler);
 
   /// Draws the contents of one tensor of an instance. `position` is the argument's index in the
-  /// spec.
+  /// spec. On the virtual GPU small tensors are drawn once and then copied: every candidate gets
+  /// the same instances, and drawing takes as long as a candidate's run.
   Status FillTensor(DeviceAddress address, const ArgSpec& arg, uint64_t elements, size_t position,
                     const InputInstance& instance);
   /// Moves about three quarters of a float32 or float64 tensor's finite elements, and an eighth of
@@ -173,6 +175,8 @@ class JudgeKernels {
   Status FingerprintBatch(std::span<const MemoryRange> ranges, std::vector<uint64_t>& prints);
   /// Puts the mined values that fit the tensor and its range into the fill, in device memory.
   Status AddMined(const MinedValues& values, DType dtype, judge::Fill& fill);
+  /// Runs judge_fill, or copies what an equal call drew.
+  Status DrawOnce(const judge::Fill& fill, uint64_t bytes);
   /// Copies a fill that the host computes. All instances share its contents, so that they are made
   /// once and kept on the device, in at most a quarter of its free memory.
   Status CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements);
@@ -186,6 +190,9 @@ class JudgeKernels {
   std::map<std::string, std::unique_ptr<Buffer>> host_fills_;
   uint64_t host_fill_bytes_ = 0;
   std::map<std::vector<uint64_t>, std::unique_ptr<Buffer>> mined_;
+  /// Drawn tensors by the bytes of the fill, which names its table of mined values by its address
+  std::map<std::string, std::vector<std::byte>> drawn_;
+  uint64_t drawn_bytes_ = 0;
 };
 
 }  // namespace atunner

@@ -27,23 +27,50 @@ int MantissaBits(DType dtype) {
   }
 }
 
-uint64_t IntegerBits(int bits, uint64_t random, uint64_t rest, uint64_t flip) {
-  const uint64_t all = ~uint64_t{0} >> (64 - bits);
-  const uint64_t kept = (random & 0xc) != 0 ? all & ~uint64_t{1} : 0x7e;
-  return ((rest >> (64 - bits)) & kept) | ((random & 1) ^ flip);
+/// A mixer of 32 bits, as kernels/judge/judge.cu has it.
+uint32_t Mix32(uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x7feb352dU;
+  x = (x ^ (x >> 15)) * 0x846ca68bU;
+  return x ^ (x >> 16);
 }
 
-uint64_t FloatBits(int bits, int mantissa, uint64_t random, uint64_t rest, uint64_t flip) {
+/// The random bits of an element: what kind of number it is, and its digits, which begin at the
+/// top.
+struct PoisonDraw {
+  uint64_t kind = 0, digits = 0;
+};
+
+PoisonDraw Draw(size_t size, uint64_t index, uint64_t mixed_key, uint64_t flip) {
+  if (size == sizeof(uint64_t)) {
+    const uint64_t kind = Mix64(mixed_key + index);
+    return {kind, Mix64(kind + flip)};
+  }
+  const auto low = static_cast<uint32_t>(mixed_key), high = static_cast<uint32_t>(mixed_key >> 32);
+  const uint32_t at = (static_cast<uint32_t>(index) + low) ^
+                      static_cast<uint32_t>(index >> 32) * 0x9e3779b9U;
+  const uint32_t kind = Mix32(at);
+  return {kind, uint64_t{Mix32((kind ^ high) + static_cast<uint32_t>(flip))} << 32};
+}
+
+uint64_t IntegerBits(int bits, const PoisonDraw& draw, uint64_t flip) {
+  const uint64_t all = ~uint64_t{0} >> (64 - bits);
+  const uint64_t kept = (draw.kind & 0xc) != 0 ? all & ~uint64_t{1} : 0x7e;
+  return ((draw.digits >> (64 - bits)) & kept) | ((draw.kind & 1) ^ flip);
+}
+
+uint64_t FloatBits(int bits, int mantissa, const PoisonDraw& draw, uint64_t flip) {
   const int most = (1 << (bits - 1 - mantissa)) - 2;
   const int bias = most / 2;
   const int ordinary = std::min(bias - 1, 12);
-  const auto kind = random & 3;
+  const auto kind = draw.kind & 3;
   const int low = kind < 2 ? bias + bias / 2 : kind == 2 ? bias - ordinary : 1;
   const int high = kind == 2 ? bias + ordinary : most;
   const uint64_t exponent = static_cast<uint64_t>(low) +
-                            ((rest >> 48) * static_cast<uint64_t>(high - low + 1) >> 16);
-  const uint64_t sign = ((random >> 2) & 1) ^ flip;
-  return sign << (bits - 1) | exponent << mantissa | (rest & ((uint64_t{1} << mantissa) - 1));
+                            ((draw.digits >> 48) * static_cast<uint64_t>(high - low + 1) >> 16);
+  const uint64_t fraction = (draw.digits >> (bits == 64 ? 0 : 32)) &
+                            ((uint64_t{1} << mantissa) - 1);
+  const uint64_t sign = ((draw.kind >> 2) & 1) ^ flip;
+  return sign << (bits - 1) | exponent << mantissa | fraction;
 }
 
 }  // namespace
@@ -51,13 +78,12 @@ uint64_t FloatBits(int bits, int mantissa, uint64_t random, uint64_t rest, uint6
 void WritePoison(const Poison& poison, DType dtype, uint64_t first, std::span<std::byte> memory) {
   const size_t size = SizeOf(dtype);
   const int bits = static_cast<int>(size) * 8;
-  const uint64_t start = Mix64(poison.key) + first;
+  const uint64_t key = Mix64(poison.key);
   const uint64_t flip = poison.flipped ? 1 : 0;
   for (uint64_t i = 0; (i + 1) * size <= memory.size(); ++i) {
-    const uint64_t random = Mix64(start + i);
-    const uint64_t rest = Mix64(random + flip);
-    const uint64_t value = IsFloat(dtype) ? FloatBits(bits, MantissaBits(dtype), random, rest, flip)
-                                          : IntegerBits(bits, random, rest, flip);
+    const PoisonDraw draw = Draw(size, first + i, key, flip);
+    const uint64_t value = IsFloat(dtype) ? FloatBits(bits, MantissaBits(dtype), draw, flip)
+                                          : IntegerBits(bits, draw, flip);
     std::memcpy(&memory[i * size], &value, size);
   }
 }

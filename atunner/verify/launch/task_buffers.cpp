@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <span>
 
 #include "atunner/verify/inputs/host_fill.h"
+#include "atunner/verify/launch/poison.h"
 
 namespace atunner {
 namespace {
@@ -16,6 +18,7 @@ constexpr uint8_t kGuardByte = 0xa5;
 // NaN in every float type: it spreads from a workspace that is read before it is written.
 constexpr uint8_t kNanByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
+constexpr uint64_t kMostSkew = 1;  // of sets that share memory
 constexpr uint64_t kWorkspacePositions = 1 << 20;  // beyond those of all arguments
 
 }  // namespace
@@ -34,10 +37,41 @@ Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, 
     tensor.spec = tensor.bound.get();
   }
   const uint64_t lead = guard_bytes_ == 0 ? 0 : guard_bytes_ + skew * kSkewBytes;
+  const uint64_t room = guard_bytes_ == 0 ? 0 : (skew < kMostSkew ? kMostSkew - skew : 0) * kSkewBytes + guard_bytes_;
   ATUNNER_TRY(tensor.memory,
-              device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + guard_bytes_));
+              device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + room));
   tensor.address = tensor.memory->address() + lead;
   return tensor;
+}
+
+Result<TaskBuffers> TaskBuffers::AllocateBeside(const TaskBuffers& lender, const KernelSpec& spec,
+                                                uint32_t skew) {
+  TaskBuffers buffers(*lender.device_);
+  buffers.dims_ = lender.dims_;
+  buffers.guard_bytes_ = lender.guard_bytes_;
+  for (const Tensor& lent : lender.tensors_) {
+    Tensor& tensor = buffers.tensors_.emplace_back();
+    if (lent.spec->role != Role::kInput) {
+      ATUNNER_TRY(tensor, buffers.AllocateTensor(spec, lent.position, skew));
+      continue;
+    }
+    tensor.spec = &spec.args[lent.position];
+    tensor.position = lent.position;
+    tensor.shape = lent.shape;
+    if (lent.bound) {
+      tensor.bound = std::make_unique<ArgSpec>(*lent.bound);
+      tensor.spec = tensor.bound.get();
+    }
+    tensor.address = lent.address + (lender.guard_bytes_ == 0 ? 0 : skew * kSkewBytes);
+  }
+  return buffers;
+}
+
+uint64_t TaskBuffers::ReadOnlyBytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors_)
+    bytes += tensor.spec->role == Role::kInput ? static_cast<uint64_t>(tensor.shape.bytes) : 0;
+  return bytes;
 }
 
 Result<TaskBuffers> TaskBuffers::Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
@@ -69,6 +103,27 @@ Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& insta
   return {};
 }
 
+namespace {
+
+/// Fills memory with poison. The virtual GPU's memory is the host's: writing it there takes a tenth
+/// of executing a kernel.
+Status FillWithPoison(Device& device, JudgeKernels& kernels, DeviceAddress address, DType dtype,
+                      uint64_t elements, const Poison& poison) {
+  constexpr uint64_t kPart = uint64_t{1} << 20;  // elements that are written at once
+  if (device.evidence() != Evidence::kPredicted)
+    return kernels.FillPoison(address, dtype, elements, poison);
+  const uint64_t size = SizeOf(dtype);
+  std::vector<std::byte> part(std::min(elements, kPart) * size);
+  for (uint64_t at = 0; at < elements; at += kPart) {
+    const auto some = std::span(part).first(std::min(kPart, elements - at) * size);
+    WritePoison(poison, dtype, at, some);
+    ATUNNER_RETURN_IF_ERROR(device.CopyIn(address + at * size, some));
+  }
+  return {};
+}
+
+}  // namespace
+
 std::optional<Poison> TaskBuffers::PoisonOf(const Tensor& tensor, const Poison& poison) {
   return tensor.is_poisoned() ? std::optional(poison.Of(tensor.position)) : std::nullopt;
 }
@@ -77,8 +132,8 @@ Status TaskBuffers::PoisonOutputs(JudgeKernels& kernels, const Poison& poison) c
   for (const Tensor& tensor : tensors_) {
     const auto own = PoisonOf(tensor, poison);
     if (!own) continue;
-    ATUNNER_RETURN_IF_ERROR(
-        kernels.FillPoison(tensor.address, tensor.spec->dtype, tensor.elements(), *own));
+    ATUNNER_RETURN_IF_ERROR(FillWithPoison(*device_, kernels, tensor.address, tensor.spec->dtype,
+                                           tensor.elements(), *own));
     device_->MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), false);
   }
   return {};
@@ -245,10 +300,12 @@ Status PoisonWorkspaces(Device& device, JudgeKernels& kernels, const BoundPlan& 
     // integers, and pairs of large 16-bit floats.
     const Poison own = poison.Of(kWorkspacePositions + i);
     const uint64_t words = memory.bytes() / sizeof(float), rest = memory.bytes() % sizeof(float);
-    ATUNNER_RETURN_IF_ERROR(kernels.FillPoison(memory.address(), DType::kFloat32, words, own));
+    ATUNNER_RETURN_IF_ERROR(
+        FillWithPoison(device, kernels, memory.address(), DType::kFloat32, words, own));
     if (rest != 0)
-      ATUNNER_RETURN_IF_ERROR(kernels.FillPoison(memory.address() + words * sizeof(float),
-                                                 DType::kUInt8, rest, own.Of(0)));
+      ATUNNER_RETURN_IF_ERROR(FillWithPoison(device, kernels,
+                                             memory.address() + words * sizeof(float),
+                                             DType::kUInt8, rest, own.Of(0)));
     device.MarkContents(memory.address(), memory.bytes(), false);
   }
   return {};

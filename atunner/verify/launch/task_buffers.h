@@ -34,7 +34,7 @@ class TaskBuffers {
     const ArgSpec* spec = nullptr;  ///< the task's argument, or `bound`
     size_t position = 0;            ///< index in KernelSpec::args
     TensorShape shape;
-    std::unique_ptr<Buffer> memory;
+    std::unique_ptr<Buffer> memory;  ///< null if another set lends it
     DeviceAddress address = 0;  ///< of the payload, behind the guard zone
     /// The task's argument with a fill for these sizes, if its fill depends on them
     std::unique_ptr<ArgSpec> bound;
@@ -50,6 +50,13 @@ class TaskBuffers {
   /// in their pointers' low bits.
   static Result<TaskBuffers> Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
                                       uint32_t skew);
+  /// The same beside another set of the same size, skew 0: inputs that no kernel may write are in
+  /// its memory, further up by the skew, so that one set's inputs must be drawn anew after the
+  /// other's. `lender` must outlive the result.
+  static Result<TaskBuffers> AllocateBeside(const TaskBuffers& lender, const KernelSpec& spec,
+                                            uint32_t skew);
+  /// Bytes of the inputs that no kernel may write.
+  uint64_t ReadOnlyBytes() const;
 
   const Dims& dims() const { return dims_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }

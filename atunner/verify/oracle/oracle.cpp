@@ -21,11 +21,24 @@ constexpr uint64_t kCacheShare = 3;
 constexpr uint64_t kWorkspaceShare = 4;
 /// Both are also limited by the task: this, and half of its own bytes.
 constexpr uint64_t kLeastLimit = uint64_t{1} << 30;
+/// The references of a task of fewer bytes all stay: to compute one again takes as long as
+/// everything else in its case. Eight families have up to two bytes each per byte of the task.
+constexpr double kSmallTaskBytes = 1 << 30;
+constexpr double kBytesOfAll = 16;
 
-uint64_t Limit(const KernelSpec& spec, uint64_t free_bytes, uint64_t share) {
-  const double by_task = static_cast<double>(kLeastLimit) + TotalsOf(spec, spec.dims).bytes / 2;
-  const uint64_t by_memory = free_bytes / share;
-  return by_task < static_cast<double>(by_memory) ? static_cast<uint64_t>(by_task) : by_memory;
+uint64_t Limit(double task_bytes, uint64_t most) {
+  const double by_task = static_cast<double>(kLeastLimit) + task_bytes / 2;
+  return by_task < static_cast<double>(most) ? static_cast<uint64_t>(by_task) : most;
+}
+
+uint64_t WorkspaceLimit(const KernelSpec& spec, uint64_t free_bytes) {
+  return Limit(TotalsOf(spec, spec.dims).bytes, free_bytes / kWorkspaceShare);
+}
+
+uint64_t CacheLimit(const KernelSpec& spec, uint64_t free_bytes) {
+  const double task_bytes = TotalsOf(spec, spec.dims).bytes;
+  const uint64_t most = free_bytes / kCacheShare;
+  return Limit(task_bytes < kSmallTaskBytes ? 2 * kBytesOfAll * task_bytes : task_bytes, most);
 }
 
 /// √(squares / finite elements).
@@ -40,8 +53,7 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
                                                        const KernelSpec& spec) {
   const OracleContext context{device, compiler, kernels, spec};
   ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
-  std::unique_ptr<OracleStore> store(
-      new OracleStore(context, Limit(spec, free_bytes, kCacheShare)));
+  std::unique_ptr<OracleStore> store(new OracleStore(context, CacheLimit(spec, free_bytes)));
   if (spec.oracle.kind == Oracle::Kind::kKernel) {
     ATUNNER_TRY(auto user, UserReference::Make(context));
     store->measured_ = std::make_unique<Measured>(
@@ -61,7 +73,7 @@ Status OracleStore::UseOperator(uint64_t free_bytes) {
   const Operator* op = OracleOf(spec);
   if (op == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
   auto baseline = std::make_unique<OperatorBaseline>(context_, *op,
-                                                     Limit(spec, free_bytes, kWorkspaceShare));
+                                                     WorkspaceLimit(spec, free_bytes));
   source_ = std::make_unique<OperatorReference>(context_, *op, *baseline);
   measured_ = std::make_unique<Measured>(context_, std::move(baseline));
   return {};

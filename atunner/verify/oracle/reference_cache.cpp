@@ -1,5 +1,7 @@
 #include "atunner/verify/oracle/reference_cache.h"
 
+#include <iterator>
+
 namespace atunner {
 
 Reference* ReferenceCache::Find(const Dims& dims, const InputInstance& instance) {
@@ -23,17 +25,18 @@ void ReferenceCache::Renew(const Dims& dims, const InputInstance& instance) {
   const Key key(dims, instance);
   order_.remove(key);
   order_.push_back(key);
-  DropOldest();
+  DropBeforeNewest();
 }
 
-void ReferenceCache::DropOldest() {
+void ReferenceCache::DropBeforeNewest() {
   uint64_t total = 0;
   for (const Key& key : order_) total += references_[key].bytes;
   while (total > limit_bytes_ && order_.size() > 1) {  // the newest is about to be used
-    Reference& oldest = references_[order_.front()];
-    total -= oldest.bytes;
-    oldest.DropValues();
-    order_.pop_front();
+    const auto victim = std::prev(order_.end(), 2);
+    Reference& dropped = references_[*victim];
+    total -= dropped.bytes;
+    dropped.DropValues();
+    order_.erase(victim);
   }
 }
 

@@ -1,5 +1,9 @@
-// References by problem size and input instance. The values of the recent ones are kept within a
-// limit of device memory; of the others budgets and statistics are kept.
+// References by problem size and input instance. The values of as many as fit into a limit of
+// device memory are kept; of the others budgets and statistics are kept.
+//
+// Every candidate needs the references in the same order. So those that came first stay: of eight
+// references with room for three, two are found by each candidate. If the oldest were dropped, none
+// would be.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +30,8 @@ class ReferenceCache {
 
  private:
   using Key = std::pair<Dims, InputInstance>;
-  /// Drops the values of the oldest references beyond the limit, never those of the newest.
-  void DropOldest();
+  /// Drops the values of references beyond the limit, beginning with the one before the newest.
+  void DropBeforeNewest();
 
   uint64_t limit_bytes_;
   std::map<Key, Reference> references_;
