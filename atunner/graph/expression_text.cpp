@@ -168,16 +168,33 @@ class Reader {
   }
 
   Result<int> Conversion(const Token& token, const std::string& name) {
-    ATUNNER_TRY(const int value, Binary(1));
+    ATUNNER_TRY(int value, Binary(1));
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect(","));
     const Token at = lexer_.peek();
     ATUNNER_TRY(const std::string type, lexer_.Name("a type"));
     const auto dtype = ParseDType(type);
     if (!dtype)
       return lexer_.WrongAt(at, "unknown type '" + type + "'", "types are " + DTypeNames());
+    ATUNNER_TRY(const bool saturate, Saturates());
     ATUNNER_RETURN_IF_ERROR(lexer_.Expect(")"));
+    if (saturate) {
+      ATUNNER_TRY(value, Placed(token, builder_.Saturate(value, *dtype)));
+    }
     return Placed(token,
                   name == "cast" ? builder_.Cast(value, *dtype) : builder_.Round(value, *dtype));
+  }
+
+  /// ", saturate=true", ", saturate=false" or nothing.
+  Result<bool> Saturates() {
+    if (!lexer_.Accept(",")) return false;
+    if (!lexer_.IsWord("saturate")) return lexer_.Wrong("expected 'saturate', " + lexer_.Found());
+    lexer_.Take();
+    ATUNNER_RETURN_IF_ERROR(lexer_.Expect("="));
+    const bool saturate = lexer_.IsWord("true");
+    if (!saturate && !lexer_.IsWord("false"))
+      return lexer_.Wrong("expected true or false, " + lexer_.Found());
+    lexer_.Take();
+    return saturate;
   }
 
   Result<int> Applied(const std::string& name, const std::vector<int>& args) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "atunner/graph/scalar_math.h"
+#include "atunner/model/value/dtype.h"
 
 namespace atunner::graph {
 namespace {
@@ -304,6 +305,15 @@ Result<int> ScalarBuilder::Select(int condition, int yes, int no) {
   return Intern({.op = ScalarOp::kSelect,
                  .dtype = nodes_[args[1]].dtype,
                  .args = {args[0], args[1], args[2]}});
+}
+
+Result<int> ScalarBuilder::Saturate(int value, DType dtype) {
+  if (!IsFloat(nodes_[value].dtype) || !IsFloat(dtype))
+    return Invalid("only floats saturate, and only to a float type", {},
+                   "write cast(x, float8_e4m3, saturate=true)");
+  const double limit = LargestFinite(dtype);
+  ATUNNER_TRY(const int above, Apply(ScalarOp::kMaximum, {value, Number(-limit)}));
+  return Apply(ScalarOp::kMinimum, {above, Number(limit)});
 }
 
 Result<int> ScalarBuilder::Cast(int value, DType dtype) {

@@ -116,8 +116,12 @@ class ScalarBuilder {
   int Extent(int axis) { return AxisNode(ScalarOp::kExtent, axis); }
   Result<int> Apply(ScalarOp op, std::vector<int> args);
   Result<int> Select(int condition, int yes, int no);
+  /// Numbers beyond the range of the float type `dtype` become what it has for them: infinity, or
+  /// NaN in float8_e4m3.
   Result<int> Cast(int value, DType dtype);
   Result<int> Round(int value, DType dtype);
+  /// `value` within the finite range of a float type, for conversions that saturate.
+  Result<int> Saturate(int value, DType dtype);
   Result<int> Uniform(int seed, int counter);
 
   /// Puts another expression into this one and returns its root: parameter i becomes node

@@ -70,6 +70,23 @@ output noise
 output rounded
 )";
 
+/// A conversion that saturates is printed as the clamp that it is.
+TEST(Text, ReadsConversionsThatSaturate) {
+  const ValidGraph graph = MustParse(
+      "graph g\ninput x: float32[4]\ny = cast(x, float8_e4m3, saturate=true)\noutput y\n");
+  const std::string printed = Print(graph);
+  EXPECT_THAT(printed, HasSubstr("cast(minimum(maximum(x, (-448)), 448), float8_e4m3)"));
+  EXPECT_EQ(Print(MustParse(printed)), printed);
+  const auto error = [](const std::string& conversion) {
+    const auto parsed = Parse("graph g\ninput x: float32[4]\ny = " + conversion + "\noutput y\n",
+                              "test.atg");
+    return parsed ? std::string() : parsed.error().ToString();
+  };
+  EXPECT_THAT(error("cast(x, int8, saturate=true)"), HasSubstr("only floats saturate"));
+  EXPECT_THAT(error("cast(x, float16, clamp=true)"), HasSubstr("expected 'saturate'"));
+  EXPECT_THAT(error("cast(x, float16, saturate=1)"), HasSubstr("expected true or false"));
+}
+
 TEST(Text, AnnotatesTypesWithSymbols) {
   const std::string printed = Print(MustParse(kRmsNorm));
   EXPECT_THAT(printed, HasSubstr("input x: bfloat16[B, 64]\n"));

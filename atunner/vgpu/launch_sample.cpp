@@ -231,6 +231,7 @@ class Sampler {
 
   void SortIntoKinds(const WorkLog& log, bool turns) {
     amount_ = log.amount;
+    for (uint64_t& amount : amount_) amount = std::max<uint64_t>(amount, 1);
     std::map<uint64_t, std::vector<uint64_t>> by_kind;
     for (uint64_t block = 0; block < blocks_; ++block) by_kind[log.kind[block]].push_back(block);
     std::vector<std::vector<uint64_t>> groups;
@@ -304,10 +305,12 @@ class Sampler {
       sample.result.outcome = std::move(result.outcome);
       return false;
     }
-    kind.done += static_cast<double>(result.work);
+    const bool whole = limit == ~uint64_t{0};
+    for (uint64_t block : exec.blocks) kind.done += whole ? static_cast<double>(amount_[block]) : 0;
+    if (!whole) kind.done += static_cast<double>(result.work);
     kind.counts += result.counts;
     sample.result.outcome.blocks_executed += result.outcome.blocks_executed;
-    if (limit == ~uint64_t{0})
+    if (whole)
       sample.executed.insert(sample.executed.end(), exec.blocks.begin(), exec.blocks.end());
     return true;
   }

@@ -28,7 +28,7 @@ RARE = {"globaltimer_random", "rare_clock"}
 # Parameters that choose a wrong variant. Others, such as a block's size, are right at any value.
 CHEATS = {"V", "SKIP", "CAP", "FAST", "SHORT_INDEX"}
 # Compute the right result, slowly: a GPU measures that. The virtual GPU must not predict them to be
-# fast: `imbalance` in bench/prediction.py.
+# fast: bench/imbalance.py.
 SLOW = {"one_block_does_all", "shape_of_last_arrival", "heavy_by_block_number",
         "knows_prediction_inputs"}
 # The kernel as given reads a flag that nothing initialises, and may be refused itself.

@@ -8,6 +8,8 @@ from case import INF, NAN, Case, grid, positive, signs, uniform, whole
 from pointwise_cases import pointwise_cases
 
 NOT_COMPARED = {"dropout": "another generator", "quantize_fp8": "PyTorch has no such operator", "fp8_linear": "no float8 on its CPU"}
+if not hasattr(torch, "float8_e4m3fn"):
+    NOT_COMPARED["to_float8"] = "PyTorch has it since version 2.1"
 
 
 # --- reductions and scans ---
@@ -399,6 +401,19 @@ def move_cases():
         yield Case("sort", [[1, 7]], lambda x, d=largest: x.sort(dim=-1, descending=d, stable=True), {"descending": largest}, {"x": [1, NAN, -INF, 3, INF, NAN, -0.0]}, backward=False, note="special values")
 
 
+# --- 8-bit floats ---
+
+def float8_cases():
+    if not hasattr(torch, "float8_e4m3fn"):
+        return
+    edges = [0.0, -0.0, 447, 448, 464, 464.5, -465, 480, 1e6, 57344, 61439, 61440, -65536, 2**-9, 2**-10, 1.0625, 1.1875, INF, -INF, NAN]
+    for name, dtype in (("e4m3", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)):
+        limit = torch.finfo(dtype).max
+        yield Case("to_float8", [[len(edges)]], lambda x, d=dtype: x.float().to(d).double(), {"format": name}, fill={"x": edges}, backward=False, note="edges")
+        yield Case("to_float8", [[64]], lambda x, d=dtype: x.float().to(d).double(), {"format": name}, fill={"x": grid}, backward=False)
+        yield Case("to_float8", [[len(edges)]], lambda x, d=dtype, m=limit: x.float().clamp(-m, m).to(d).double(), {"format": name, "saturate": True}, fill={"x": edges}, backward=False, note="edges, saturated")
+
+
 def all_cases():
-    for cases in (pointwise_cases, reduction_cases, norm_cases, loss_cases, optimizer_cases, window_cases, product_cases, move_cases):
+    for cases in (pointwise_cases, reduction_cases, norm_cases, loss_cases, optimizer_cases, window_cases, product_cases, move_cases, float8_cases):
         yield from cases()

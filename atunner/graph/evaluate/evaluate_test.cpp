@@ -73,6 +73,27 @@ TEST(Map, DeclaredPrecisionRoundsWhereExactDoesNot) {
     EXPECT_EQ(rounded.y.cells[i].real, Rounded(DType::kBFloat16, Real(rounded.x[i])).real);
 }
 
+/// Beyond the range of 8-bit floats: as PyTorch unless the conversion saturates, as CUDA's does.
+TEST(Map, ConversionsSaturateWhereTheySay) {
+  const auto run = [](const std::string& conversion) {
+    const std::vector<double> x = {447, 464, 465, -1e6, INFINITY, NAN};
+    return RunGraph(MustParse("graph g\ninput x: float32[6]\ny = " + conversion + "\noutput y\n"),
+                    {Tensor::Of(DType::kFloat32, {6}, x)})
+        .Reals();
+  };
+  const auto is = [](const std::vector<double>& got, const std::vector<double>& want) {
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+          << i << ": " << got[i] << " for " << want[i];
+  };
+  is(run("round_to(x, float8_e4m3)"), {448, 448, NAN, NAN, NAN, NAN});
+  is(run("round_to(x, float8_e4m3, saturate=false)"), {448, 448, NAN, NAN, NAN, NAN});
+  is(run("round_to(x, float8_e4m3, saturate=true)"), {448, 448, 448, -448, 448, NAN});
+  is(run("round_to(x, float8_e5m2)"), {448, 448, 448, -INFINITY, INFINITY, NAN});
+  is(run("round_to(x, float8_e5m2, saturate=true)"), {448, 448, 448, -57344, 57344, NAN});
+  is(run("cast(x, float8_e4m3, saturate=true)"), {447, 448, 448, -448, 448, NAN});
+}
+
 TEST(Map, PhiloxGivesThePublishedNumbers) {
   // Random123's known-answer tests for philox4x32-10: zero key and counter, and all bits set in key
   // and low counter words are not reachable here, as the high counter words stay 0.

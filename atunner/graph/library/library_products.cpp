@@ -187,9 +187,20 @@ void BuildQuantise(Call& call) {
   const Value x = call.Wide(call.Input("x", call.shape()));
   const Value top = g.Reduce(Combine::kMax, g.Map("abs(a)", {x}), {-1}, true);
   const Value scale = g.Map("maximum(a, 1e-12) / 448", {top});
-  g.Output("y",
-           g.Cast(g.Map("minimum(maximum(a / b, -448), 448)", {x, scale}), DType::kFloat8E4M3));
+  g.Output("y", g.Map("cast(a / b, float8_e4m3, saturate=true)", {x, scale}));
   g.Output("scale", scale);
+}
+
+/// Conversion to 8-bit floats. The rounding is the operation, so that it is part of the reference.
+void BuildToFloat8(Call& call) {
+  const std::string format = call.Text("format");
+  if (!call.Check(format == "e4m3" || format == "e5m2", "format=" + format, "e4m3 or e5m2")) return;
+  const DType type = format == "e4m3" ? DType::kFloat8E4M3 : DType::kFloat8E5M2;
+  const char* saturate = call.Flag("saturate") ? "true" : "false";
+  const Value x = call.Input("x", call.shape());
+  const Value rounded = call.g.Map(
+      fmt::format("round_to(a, {}, saturate={})", Name(type), saturate), {x});
+  call.g.Output("y", call.g.Cast(rounded, type));
 }
 
 /// Products of matrices and vectors.
@@ -307,6 +318,15 @@ void AddQuantised(std::vector<LibraryOperator>& library) {
                      "one shape: request.shapes 4096,4096",
                      {},
                      BuildQuantise,
+                     false,
+                     {{3, 5}}});
+  library.push_back({"to_float8",
+                     "to_float8(x[…]) → y",
+                     "x as 8-bit floats; beyond their range NaN (e4m3) or infinity (e5m2)",
+                     "one shape: request.shapes 4096,4096",
+                     {{"format", std::string("e4m3"), "e4m3 or e5m2"},
+                      {"saturate", false, "beyond the range the largest finite number instead"}},
+                     BuildToFloat8,
                      false,
                      {{3, 5}}});
 }

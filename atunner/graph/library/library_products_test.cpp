@@ -91,6 +91,29 @@ TEST(Quantised, ToEightBitsUsesTheWholeRange) {
   }
 }
 
+/// As PyTorch's `.to(torch.float8_e4m3fn)`, which does not saturate, or as CUDA's conversions.
+TEST(Quantised, ConversionToEightBitsSaturatesOnRequest) {
+  const auto convert = [](double x, Attributes attributes) {
+    Case c = Of("to_float8", {{1}}, std::move(attributes));
+    c.inputs[0].cells[0].real = x;
+    EXPECT_EQ(c.graph.nodes().back().type.dtype, c.outputs[0].dtype);
+    return RunGraph(c.graph, c.inputs).Reals()[0];
+  };
+  const Attributes wide = {{"format", std::string("e5m2")}};
+  Attributes saturated = {{"saturate", true}};
+  EXPECT_TRUE(std::isnan(convert(1000, {})));
+  EXPECT_EQ(convert(-464, {}), -448);
+  EXPECT_EQ(convert(1000, saturated), 448);
+  EXPECT_EQ(convert(1000, wide), 1024);
+  EXPECT_EQ(convert(1e6, wide), INFINITY);
+  saturated["format"] = std::string("e5m2");
+  EXPECT_EQ(convert(-1e6, saturated), -57344);
+  const auto wrong = Build(*FindInLibrary("to_float8"),
+                           {DType::kFloat32, {{4}}, {{"format", std::string("e3m4")}}});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().ToString(), testing::HasSubstr("e4m3 or e5m2"));
+}
+
 /// softmax of the scores of `keys` keys, times their values.
 std::vector<double> Attend(size_t keys, size_t dim, const std::function<double(size_t)>& score,
                            const std::function<double(size_t, size_t)>& value) {

@@ -1,5 +1,7 @@
 #include "atunner/verify/oracle/shadow_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -36,6 +38,13 @@ uint64_t StaticSharedBytes(const std::string& text) {
   return most;
 }
 
+/// Errors of the kernel up to such a place would count as exact, and its budget would be too small.
+std::string WhyLossy(const std::vector<shadow::LossyPlace>& places) {
+  const std::string more = places.size() == 1 ? "" : fmt::format(" and {} more", places.size() - 1);
+  return fmt::format("float64 does not pass through {} in line {} of its PTX{}", places[0].what,
+                     places[0].line, more);
+}
+
 AddressOf In(DeviceAddress arena, const std::map<std::string, uint64_t>& offsets) {
   return [arena, &offsets](const std::string& name) -> std::optional<DeviceAddress> {
     const auto found = offsets.find(name);
@@ -55,6 +64,7 @@ Result<std::unique_ptr<ShadowRun>> ShadowRun::Make(const OracleContext& context,
   for (const KernelResources& kernel : given.compiled.kernels) entries.push_back(kernel.mangled);
   ATUNNER_TRY(shadow::ShadowKernel shadow, shadow::MakeShadow(given.compiled.ptx, entries));
   if (!shadow.carries_floats) return unsupported("a kernel without floats needs no shadow");
+  if (!shadow.lossy.empty()) return unsupported(WhyLossy(shadow.lossy));
   std::unique_ptr<ShadowRun> run(new ShadowRun(context, given));
   run->uses_shared_ = shadow.uses_shared;
   run->static_shared_bytes_ = StaticSharedBytes(given.compiled.ptx);

@@ -21,7 +21,8 @@ namespace atunner {
 class ShadowRun {
  public:
   /// The shadow of `given`, which must outlive it. kUnsupported where there is none: integers only,
-  /// a binary without PTX, instructions without a counterpart in double precision.
+  /// a binary without PTX, instructions without a counterpart in double precision, or through which
+  /// the values in double precision do not pass (ShadowKernel::lossy).
   static Result<std::unique_ptr<ShadowRun>> Make(const OracleContext& context,
                                                  const Program& given);
 

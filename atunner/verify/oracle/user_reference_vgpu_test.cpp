@@ -208,5 +208,22 @@ TEST_F(UserReferenceTest, WithoutAShadowTheKernelsOwnResultsServe) {
   ExpectWrong(std::string(kEach) + "x[i];");
 }
 
+/// The reference calls a function with floats, at which the values in float64 end: what the kernel
+/// errs before and in it would be no error, and a better kernel would be refused.
+TEST_F(UserReferenceTest, WhereFloat64DoesNotPassTheKernelsOwnResultsServe) {
+  SetTask(64, 512, 512);
+  const std::string called =
+      "struct Call { static __device__ __noinline__ float third(float v) { return v / 3.f; } };\n" +
+      std::string(kEach) + "Call::third(__fdividef(x[i], 7.f)) + 1.f;";
+  SetOracle(called);
+  const Verdict verdict = Judge(called);
+  EXPECT_EQ(verdict.kind, VerdictKind::kCorrect) << verdict.reason;
+  EXPECT_THAT(verdict.checks.back().detail,
+              testing::AllOf(HasSubstr("with its own spread"), HasSubstr("ld.param"),
+                             HasSubstr("of its PTX")));
+  ExpectRight(std::string(kEach) + "(float)((double)x[i] / 21 + 1);");
+  ExpectWrong(std::string(kEach) + "x[i] / 20.9f + 1.f;");
+}
+
 }  // namespace
 }  // namespace atunner

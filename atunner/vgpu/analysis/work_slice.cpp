@@ -183,6 +183,7 @@ class Writer {
     marker_ = static_cast<int>(function.registers.size());
     slice_.function.registers.push_back({"%atunner_marker", ptx::Type::kB32});
     const std::vector<bool> reached = Reached();
+    left_out_ = LeftOut(reached);
     for (size_t b = 0; b < reached.size(); ++b) {
       if (!reached[b]) continue;
       following_ = b + 1;
@@ -216,6 +217,20 @@ class Writer {
     return reached;
   }
 
+  /// Marks the blocks that the kernel may run between a branch that is left out and its join: those
+  /// of loops that the slice runs once, such as the loop that waits for a barrier in memory.
+  std::vector<bool> LeftOut(const std::vector<bool>& reached) const {
+    std::vector<bool> left_out(reached.size(), false);
+    for (size_t b = 0; b < reached.size(); ++b) {
+      if (!reached[b] || !Skips(b)) continue;
+      for (size_t successor : flow_.Next(b)) {
+        const std::vector<bool> side = flow_.Side(b, successor);
+        for (size_t i = 0; i < left_out.size(); ++i) left_out[i] = left_out[i] || side[i];
+      }
+    }
+    return left_out;
+  }
+
   static std::string LabelOf(size_t block) { return "$slice_" + std::to_string(block); }
 
   size_t BlockAt(const std::string& label) const {
@@ -245,10 +260,12 @@ class Writer {
   void WriteBlock(size_t b) {
     const BasicBlock& block = flow_.blocks()[b];
     slice_.function.labels[LabelOf(b)] = static_cast<uint32_t>(slice_.function.body.size());
-    const auto instructions = static_cast<uint32_t>(block.end - block.first);
-    slice_.counted.push_back({static_cast<uint32_t>(block.first), instructions});
     line_ = function_.body[block.first].line;
-    Add(Marker(), instructions);
+    if (!left_out_[b]) {
+      const auto instructions = static_cast<uint32_t>(block.end - block.first);
+      slice_.counted.push_back({static_cast<uint32_t>(block.first), instructions});
+      Add(Marker(), instructions);
+    }
     for (size_t i = block.first; i < block.end; ++i) {
       if (chosen_.Keeps(i) && !EndsBlock(function_.body[i])) Add(function_.body[i]);
     }
@@ -312,6 +329,7 @@ class Writer {
   int marker_ = 0;
   size_t following_ = 0;  ///< the block that is written next
   uint32_t line_ = 0;
+  std::vector<bool> left_out_;
 };
 
 /// True if an atomic of global memory decides when a loop around it ends.

@@ -159,5 +159,21 @@ TEST(WorkSlice, AllBranchesCountAllBlocks) {
   EXPECT_EQ(slice.counted[1].instructions, 3u);
 }
 
+/// How often a thread polls a barrier in memory is no part of a block's work, and the slice runs
+/// the loop once: it counts neither there nor in the kernel.
+TEST(WorkSlice, PollingLoopsAreNotCounted) {
+  for (const KeptBranches branches : {KeptBranches::kThatDiffer, KeptBranches::kAll}) {
+    const WorkSlice slice = Slice(
+        kIndex +
+            "POLL:\nmbarrier.test_wait.shared.b64 %p0, [s], %d2;\n@!%p0 bra POLL;\n"
+            "setp.ge.u32 %p1, %r1, %r0;\n@%p1 bra END;\nst.global.u32 [%d1], %r1;\nEND:\nret;\n",
+        branches);
+    EXPECT_EQ(slice.unknown, "");
+    std::vector<uint32_t> counted;
+    for (const CountedBlock& block : slice.counted) counted.push_back(block.first);
+    EXPECT_THAT(counted, ElementsAre(0, 7, 9, 10));
+  }
+}
+
 }  // namespace
 }  // namespace atunner::vgpu

@@ -41,11 +41,31 @@ struct Coefficients {
     }
   }
 };
-inline constexpr Coefficients kRcp(kRcpSegments);
-inline constexpr Coefficients kRsqrt(kRsqrtSegments);
-inline constexpr Coefficients kSqrt(kSqrtSegments);
-inline constexpr Coefficients kEx2(kEx2Segments);
-inline constexpr Coefficients kLg2(kLg2Segments);
+/// Segments whose C1 and C2 have at most 19 and 13 bits, which one load brings: loads of single
+/// lanes take most of the time of these functions.
+template <size_t kCount>
+struct PackedCoefficients {
+  static constexpr int kBits = 13;  // of C2
+  double c0[kCount]{};
+  int32_t c1_and_c2[kCount]{};
+  constexpr explicit PackedCoefficients(const Segment (&segments)[kCount]) {
+    for (size_t i = 0; i < kCount; ++i) {
+      const Segment& s = segments[i];
+      c0[i] = static_cast<double>(s.c0);
+      c1_and_c2[i] = s.c1 * (1 << kBits) | (s.c2 & ((1 << kBits) - 1));
+      if (C1(c1_and_c2[i]) != s.c1 || C2(c1_and_c2[i]) != s.c2) throw "a coefficient is too large";
+    }
+  }
+  static constexpr int32_t C1(int32_t both) { return both >> kBits; }
+  static constexpr int32_t C2(int32_t both) {
+    return static_cast<int32_t>(static_cast<uint32_t>(both) << (32 - kBits)) >> (32 - kBits);
+  }
+};
+inline constexpr PackedCoefficients kRcp(kRcpSegments);
+inline constexpr PackedCoefficients kRsqrt(kRsqrtSegments);
+inline constexpr PackedCoefficients kSqrt(kSqrtSegments);
+inline constexpr PackedCoefficients kEx2(kEx2Segments);
+inline constexpr PackedCoefficients kLg2(kLg2Segments);
 inline constexpr Coefficients kSin(kSinSegments);
 inline constexpr Coefficients kTanh(kTanhSegments);
 
@@ -60,13 +80,16 @@ inline constexpr Coefficients kTanh(kTanhSegments);
   const uint32_t low = x & 511;
   uint32_t t = (high * high) >> 1;
   // Bit 9 + j of x times the bits of `low` that give at least 2^19.
-  t += (low >> 8) & (0u - (high >> 1 & 1u));
-  t += (low >> 7) & (0u - (high >> 2 & 1u));
-  t += (low >> 6) & (0u - (high >> 3 & 1u));
-  t += (low >> 5) & (0u - (high >> 4 & 1u));
-  t += (low >> 4) & (0u - (high >> 5 & 1u));
-  t += (low >> 3) & (0u - (high >> 6 & 1u));
-  t += (low >> 2) & (0u - (high >> 7 & 1u));
+  const auto all_if_bit = [x](int bit) {
+    return static_cast<uint32_t>(static_cast<int32_t>(x << (31 - bit)) >> 31);
+  };
+  t += (low >> 8) & all_if_bit(10);
+  t += (low >> 7) & all_if_bit(11);
+  t += (low >> 6) & all_if_bit(12);
+  t += (low >> 5) & all_if_bit(13);
+  t += (low >> 4) & all_if_bit(14);
+  t += (low >> 3) & all_if_bit(15);
+  t += (low >> 2) & all_if_bit(16);
   return static_cast<int32_t>(t);
 }
 
@@ -76,6 +99,14 @@ template <size_t kCount>
                                                  uint32_t x) {
   const auto at = static_cast<int32_t>(segment);
   return c.c0[at] + c.c1[at] * static_cast<int32_t>(x) + c.c2[at] * TruncatedSquare(x);
+}
+template <size_t kCount>
+[[gnu::always_inline]] inline double Interpolate(const PackedCoefficients<kCount>& c,
+                                                 uint32_t segment, uint32_t x) {
+  const auto at = static_cast<int32_t>(segment);
+  const int32_t both = c.c1_and_c2[at];
+  const double first = c.C1(both);
+  return c.c0[at] + first * static_cast<int32_t>(x) + c.C2(both) * TruncatedSquare(x);
 }
 
 /// The bits of value × 2^scale as a float32, cut off after 24 bits; for values above 0 whose
@@ -127,21 +158,30 @@ template <size_t kCount>
   return Choose(exponent == 0, x & kSign, r);
 }
 
-/// The argument is cut off to 23 bits behind the point; a negative one is then complemented, not
-/// negated, unless it is a whole number.
-[[gnu::always_inline]] inline uint32_t UnitEx2(uint32_t x) {
+/// The argument of ex2 with 23 bits behind the point, cut off; a negative one is then complemented,
+/// not negated, unless it is a whole number. At most 128, whose power is infinity.
+[[gnu::always_inline]] inline int32_t Ex2Number(uint32_t x) {
   constexpr uint32_t kLargest = 0x437f0000;  // 255, beyond which nothing changes
   const uint32_t magnitude = std::min(x & ~kSign, kLargest);
   const auto fixed = static_cast<int32_t>(std::bit_cast<float>(magnitude) * 0x1p23f);
   const int32_t negative = static_cast<int32_t>(x) >> 31;
   const int32_t whole = (fixed & static_cast<int32_t>(kMantissa)) == 0 ? 1 : 0;
-  const int32_t number = (fixed ^ negative) + (whole & negative & 1);
+  return std::min((fixed ^ negative) + (whole & negative & 1), 128 << 23);
+}
+/// The power of what is behind the point, from 1 to below 2, times 2^23 and cut off.
+[[gnu::always_inline]] inline int32_t Ex2Mantissa(int32_t number) {
+  const uint32_t fraction = static_cast<uint32_t>(number) & kMantissa;
+  return static_cast<int32_t>(Interpolate(kEx2, fraction >> 17, fraction & 0x1ffffu) * 0x1p-16);
+}
+[[gnu::always_inline]] inline uint32_t Ex2Result(uint32_t x, int32_t number, int32_t mantissa) {
   const int32_t exponent = number >> 23;
-  const auto fraction = static_cast<uint32_t>(number) & kMantissa;
-  uint32_t r = CutOff(Interpolate(kEx2, fraction >> 17, fraction & 0x1ffffu), exponent - 39);
+  uint32_t r = static_cast<uint32_t>(mantissa) + (static_cast<uint32_t>(exponent + 126) << 23);
   r = Choose(exponent < -126, 0, r);
-  r = Choose(exponent > 127, kInfinity, r);
   return Choose(IsNan(x), kNan, r);
+}
+[[gnu::always_inline]] inline uint32_t UnitEx2(uint32_t x) {
+  const int32_t number = Ex2Number(x);
+  return Ex2Result(x, number, Ex2Mantissa(number));
 }
 
 /// The sum is cut off to 36 bits behind the point, towards minus infinity; a negative one is then

@@ -234,6 +234,27 @@ TEST_F(UnequalBlocks, AQueueIsSharedByAllBlocks) {
   EXPECT_NEAR(Predict(queue, blocks).time_ns, alone, alone * 0.3);
 }
 
+/// A warp polls until another one has arrived, as often as it takes: that is no work of the block.
+/// Blocks differ, so that each kind stands for its share of the grid.
+TEST_F(UnequalBlocks, PollingIsNoWork) {
+  std::vector<double> warps;
+  gpu_.Observe([&](const EstimateInput& in) {
+    warps.push_back(static_cast<double>(in.counts.warps) / in.blocks_counted);
+  });
+  const std::string waits =
+      ".shared .align 8 .b64 m;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra READY;\n"
+      "mbarrier.init.shared.b64 [m], 32;\nREADY:\nmov.u32 %r6, 0;\n"
+      "ROUND:\nbar.sync 0;\nsetp.lt.u32 %p1, %r2, 32;\n@%p1 bra WAIT;\n"
+      "mbarrier.arrive.shared.b64 _, [m];\n"
+      "WAIT:\nand.b32 %r7, %r6, 1;\n"
+      "POLL:\nmbarrier.test_wait.parity.shared.b64 %p3, [m], %r7;\n@!%p3 bra POLL;\n"
+      "add.u32 %r6, %r6, 1;\nsetp.lt.u32 %p2, %r6, 200;\n@%p2 bra ROUND;\n";
+  const std::string odd = "and.b32 %r3, %r0, 1;\n" + Where("setp.eq.u32 %p0, %r3, 1;\n", kTimes, 1);
+  Predict(waits + odd, 1000);
+  ASSERT_EQ(warps.size(), 1u);
+  EXPECT_NEAR(warps[0], kThreads / 32, 0.01);
+}
+
 /// The second launch does what the first one writes: the first is completed, although a prediction
 /// alone needs only a sample of it.
 TEST_F(UnequalBlocks, WorkThatAnEarlierLaunchDecides) {
