@@ -107,6 +107,11 @@ void Recorder::End(const LaunchOutcome& outcome) {
   recording_.End(memory_, written, 0, Evidence::kPredicted);
 }
 
+void Recorder::Forget(const Module* module) {
+  modules_.erase(module);
+  std::erase_if(kernels_, [&](const auto& known) { return known.first.first == module; });
+}
+
 std::string Recorder::Finish() {
   recording_.Finish();
   return recording_.problem();

@@ -21,6 +21,8 @@ class Recorder {
   /// True if End is to be called behind the launch.
   bool Begin(const ProgramLaunch& launch);
   void End(const LaunchOutcome& outcome);
+  /// The module is unloaded: another one may get its address.
+  void Forget(const Module* module);
   /// Writes what is left. Returns why the capture is not complete, or "".
   std::string Finish();
 

@@ -122,6 +122,7 @@ Module* VirtualDevice::AddModule(const char* image, const char* const* linked) {
 }
 
 void VirtualDevice::RemoveModule(Module* module) {
+  if (recorder_ != nullptr) recorder_->Forget(module);
   std::erase_if(modules_, [&](const auto& known) { return known.get() == module; });
 }
 
