@@ -146,6 +146,7 @@ TEST_F(Captures, ReplacementsComeBackAndNameFilesOfTheirFolder) {
   replacement.launches = {{{{40}, {256}}, {{20}, {512}, {}, 64}}};
   ASSERT_TRUE(WriteReplacement(dir_.path(), replacement));
   EXPECT_EQ(ReadReplacement(dir_.path()).value(), replacement);
+  EXPECT_EQ(replacement.tolerance, 1e-5);
   Replacement hostile = replacement;
   hostile.image = "../kernel.ptx";
   ASSERT_TRUE(WriteReplacement(dir_.path(), hostile));

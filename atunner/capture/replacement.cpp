@@ -16,13 +16,11 @@ Result<Replacement> Parse(const Json& json, const std::string& where) {
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("it has format {}, this program reads {}", format, kReplacementFormat),
                 where);
-  Replacement replacement{json.at("kernel").get<std::string>(),
-                          json.at("module").get<std::string>(),
-                          json.at("image").get<std::string>(),
-                          json.at("arch").get<std::string>(),
-                          json.at("entry").get<std::string>(),
-                          json.value("tolerance", kDefaultTolerance),
-                          {}};
+  Replacement replacement{
+      json.at("kernel").get<std::string>(),      json.at("module").get<std::string>(),
+      json.at("image").get<std::string>(),       json.at("arch").get<std::string>(),
+      json.at("entry").get<std::string>(),       {},
+      json.value("tolerance", kDefaultTolerance)};
   for (const Json& one : json.at("launches"))
     replacement.launches.push_back(
         {ConfigurationOf(one.at("from")), ConfigurationOf(one.at("to"))});

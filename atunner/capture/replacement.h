@@ -33,10 +33,10 @@ struct Replacement {
   std::string image;   ///< file in the same folder: PTX or cubin
   std::string arch;    ///< "sm_90": a cubin runs on this architecture alone
   std::string entry;   ///< kernel in the image
+  std::vector<ReplacedLaunch> launches;
   /// Largest difference from the original's floating-point results, relative to the largest of
   /// them. Other results have to be equal.
   double tolerance = kDefaultTolerance;
-  std::vector<ReplacedLaunch> launches;
   bool operator==(const Replacement&) const = default;
 };
 

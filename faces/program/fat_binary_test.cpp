@@ -94,6 +94,16 @@ TEST(FatBinary, IsReadAndWhatIsDamagedIsRefused) {
   EXPECT_FALSE(ReadFatBinary(longer));
 }
 
+TEST(FatBinary, MachineCodeOfTheDevicesGenerationIsTaken) {
+  std::string image = Image(86, kLz4, kPacked, 13);
+  EXPECT_EQ(ChooseCubin(image.data(), 89).value_or("none"), "") << "it holds PTX";
+  Put(image, 16, uint16_t{2});  // a cubin
+  EXPECT_EQ(ChooseCubin(image.data(), 86).value_or(""), "abcdabcdabcde");
+  EXPECT_EQ(ChooseCubin(image.data(), 89).value_or(""), "abcdabcdabcde");
+  EXPECT_EQ(ChooseCubin(image.data(), 80).value_or("none"), "");
+  EXPECT_EQ(ChooseCubin(image.data(), 90).value_or("none"), "");
+}
+
 TEST(FatBinary, WhatSaysThatItUnpacksToMoreThanItCanIsRefused) {
   for (const uint64_t bytes : {~uint64_t{0}, uint64_t{1} << 46, uint64_t{1} << 24}) {
     for (const uint64_t flags : {kLz4, kZstd})

@@ -34,11 +34,7 @@ bool ClaimCapture(const Path& folder);
 class Recorder {
  public:
   Recorder(const Driver& driver, ProgramCode& code, DeviceMemory& memory, const RecordOrder& order)
-      : driver_(driver),
-        code_(code),
-        memory_(memory),
-        timer_(driver),
-        recording_(order.capture, order.limits) {}
+      : code_(code), memory_(memory), timer_(driver), recording_(order.capture, order.limits) {}
 
   /// Makes the launch. `quiet`: no stream of the program is being recorded to a graph, so that the
   /// recorder may wait for the device. Unlocks `lock` unless the memory is recorded.
@@ -67,7 +63,6 @@ class Recorder {
                     bool quiet, Lock& lock);
   void CollectTimes();
 
-  const Driver& driver_;
   ProgramCode& code_;
   DeviceMemory& memory_;
   LaunchTimer timer_;

@@ -60,8 +60,8 @@ class OnGpu : public testing::Test {
     const Outcome built = Run("nvcc -cubin -arch=" + arch_ + " " + flags +
                               " -o best/kernel.cubin " + kSources + "gpu_tuned.cu");
     ASSERT_EQ(built.exit_code, 0) << built.err;
-    const capture::Replacement replacement{
-        kKernel, "", "kernel.cubin", arch_, kKernel, 1e-5, {{{{256}, {256}}, {{128}, {256}}}}};
+    const capture::Replacement replacement{kKernel, "",      "kernel.cubin",
+                                           arch_,   kKernel, {{{{256}, {256}}, {{128}, {256}}}}};
     ASSERT_TRUE(capture::WriteReplacement(best, replacement));
   }
   Outcome Apply(const std::string& command) {
