@@ -123,10 +123,10 @@ TEST_F(VirtualCheckTest, HazardsOfThePlainKernelAreTheTasks) {
 // A program may clear a flag before the launch. A kernel that exchanges data by it must do so in
 // order all the same.
 TEST_F(VirtualCheckTest, UnwrittenMemoryOfThePlainKernelExcusesNoRace) {
-  const std::string unwritten = "run (normal inputs): k.cu:13: uninitialised global memory: block 1";
-  judge_.kinds = {{"plain", VerdictKind::kRace},
-                  {"racy", VerdictKind::kRace},
-                  {"alike", VerdictKind::kRace}};
+  const std::string unwritten =
+      "run (normal inputs): k.cu:13: uninitialised global memory: block 1";
+  judge_.kinds = {
+      {"plain", VerdictKind::kRace}, {"racy", VerdictKind::kRace}, {"alike", VerdictKind::kRace}};
   judge_.reasons = {{"plain", unwritten}, {"alike", unwritten}, {"racy", "k.cu:17: race: block 1"}};
   EXPECT_EQ(Examine("racy", Candidate("plain")).first.kind, VerdictKind::kRace);
   const auto [verdict, undecided] = Examine("alike", Candidate("plain"));

@@ -122,8 +122,7 @@ TEST_F(GuardTest, ALentInputIsFurtherUpBetweenZonesOfItsOwn) {
     ASSERT_TRUE(buffers->ArmGuards());
     EXPECT_EQ(buffers->BrokenGuard(*kernels_).value().value_or(""), "");
     ASSERT_TRUE(device_.Fill(end + 16383, 0, 1)) << "inside the allocation";
-    EXPECT_EQ(buffers->BrokenGuard(*kernels_).value().value_or(""),
-              "x, 16383 bytes after its end");
+    EXPECT_EQ(buffers->BrokenGuard(*kernels_).value().value_or(""), "x, 16383 bytes after its end");
   }
 }
 

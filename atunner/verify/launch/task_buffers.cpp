@@ -18,7 +18,7 @@ constexpr uint8_t kGuardByte = 0xa5;
 // NaN in every float type: it spreads from a workspace that is read before it is written.
 constexpr uint8_t kNanByte = 0xff;
 constexpr uint64_t kSkewBytes = 256;
-constexpr uint64_t kMostSkew = 1;  // of sets that share memory
+constexpr uint64_t kMostSkew = 1;                  // of sets that share memory
 constexpr uint64_t kWorkspacePositions = 1 << 20;  // beyond those of all arguments
 
 }  // namespace
@@ -37,7 +37,9 @@ Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, 
     tensor.spec = tensor.bound.get();
   }
   const uint64_t lead = guard_bytes_ == 0 ? 0 : guard_bytes_ + skew * kSkewBytes;
-  const uint64_t room = guard_bytes_ == 0 ? 0 : (skew < kMostSkew ? kMostSkew - skew : 0) * kSkewBytes + guard_bytes_;
+  const uint64_t room = guard_bytes_ == 0
+                            ? 0
+                            : (skew < kMostSkew ? kMostSkew - skew : 0) * kSkewBytes + guard_bytes_;
   ATUNNER_TRY(tensor.memory,
               device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + room));
   tensor.address = tensor.memory->address() + lead;

@@ -35,7 +35,7 @@ class TaskBuffers {
     size_t position = 0;            ///< index in KernelSpec::args
     TensorShape shape;
     std::unique_ptr<Buffer> memory;  ///< null if another set lends it
-    DeviceAddress address = 0;  ///< of the payload, behind the guard zone
+    DeviceAddress address = 0;       ///< of the payload, behind the guard zone
     /// The task's argument with a fill for these sizes, if its fill depends on them
     std::unique_ptr<ArgSpec> bound;
 

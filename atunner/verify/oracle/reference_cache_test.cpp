@@ -24,8 +24,8 @@ Reference Make() {
 
 InputInstance Instance(uint64_t seed) { return {InputFamily::kNormal, seed, false, {}}; }
 
-// Of five references with room for three, a candidate that needs all in order finds the first two.
-// If the oldest were dropped, it would find none, and every candidate would compute all five.
+// There are five references with room for three. A candidate that needs all in order finds the first
+// two. If the oldest were dropped, it would find none, and every candidate would compute all five.
 TEST(ReferenceCache, TheFirstReferencesStay) {
   ReferenceCache cache(300);
   for (uint64_t seed = 1; seed <= 5; ++seed) cache.Keep({}, Instance(seed), Make());
