@@ -16,6 +16,7 @@
 #include "atunner/intake/described/t1_sizes.h"
 #include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/intake/value_list.h"
+#include "atunner/model/kernel/exact_fill.h"
 
 namespace atunner {
 namespace {
@@ -393,19 +394,22 @@ class Reader {
     for (const ArgSpec& spec : kernel_.spec.args) step.args.push_back(BindingOf(spec));
   }
 
-  /// Makes an argument in-out if it is marked ReadOnly but the kernel only assigns to it. Some
-  /// published files mark their results so.
+  /// Makes an argument in-out if it is marked ReadOnly but the kernel only assigns to it, or
+  /// WriteOnly with a stated fill to which the kernel adds. Some published files mark results so.
   void MarkWritten(const CudaSyntax& syntax, const KernelDefinition& kernel,
                    const LaunchStep& step) {
     for (size_t i = 0; i < step.args.size(); ++i) {
       if (step.args[i].kind != ArgBinding::Kind::kTensor) continue;
       const auto arg = std::ranges::find(kernel_.spec.args, step.args[i].name, &ArgSpec::name);
-      if (arg->role != Role::kInput ||
-          RoleOf(syntax, kernel, kernel.parameters[i]) != Role::kOutput)
-        continue;
+      const Role used = RoleOf(syntax, kernel, kernel.parameters[i]);
+      const bool written = arg->role == Role::kInput && used == Role::kOutput;
+      const bool read = arg->role == Role::kOutput && used == Role::kInOut &&
+                        StatesValues(arg->fill.kind);
+      if (!written && !read) continue;
       arg->role = Role::kInOut;
-      kernel_.notes.push_back("'" + arg->name +
-                              "' is marked ReadOnly and the kernel writes it: taken as ReadWrite");
+      kernel_.notes.push_back(
+          fmt::format("'{}' is marked {} and the kernel {} it: taken as ReadWrite", arg->name,
+                      written ? "ReadOnly" : "WriteOnly", written ? "writes" : "reads"));
     }
   }
 

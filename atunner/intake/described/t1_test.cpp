@@ -214,6 +214,24 @@ TEST(T1, AResultMarkedReadOnlyIsTakenAsWritten) {
               testing::Contains(HasSubstr("'out' is marked ReadOnly and the kernel writes it")));
 }
 
+TEST(T1, AResultThatIsAddedToKeepsItsFill) {
+  const auto with = [](const std::string& statement) {
+    const FileReader read = [&](const std::string&) {
+      return Result<std::string>(
+          "__constant__ float d_filter[15];\n__global__ void convolution_kernel(float* out, float* "
+          "in, int n) { if (n > 3) " +
+          statement + " }");
+    };
+    return ParseT1(kConvolution, "space.json", read).value();
+  };
+  const UserKernel adds = with("out[threadIdx.x] += in[0] * d_filter[0];");
+  EXPECT_EQ(adds.spec.args[0].role, Role::kInOut);
+  EXPECT_EQ(adds.spec.args[0].fill.kind, Fill::Kind::kConstant);
+  EXPECT_THAT(adds.notes,
+              testing::Contains(HasSubstr("'out' is marked WriteOnly and the kernel reads it")));
+  EXPECT_EQ(with("out[threadIdx.x] = in[0] * d_filter[0];").spec.args[0].role, Role::kOutput);
+}
+
 TEST(T1, AParameterThatTheKernelSpellsInAnotherCaseIsTold) {
   const FileReader read = [](const std::string&) {
     return Result<std::string>(

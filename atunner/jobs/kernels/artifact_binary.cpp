@@ -32,6 +32,14 @@ bool LimitsRegisters(const Artifact& artifact) {
   });
 }
 
+/// The kernels as PTX names them.
+std::vector<std::string> SymbolsOf(const Artifact& artifact) {
+  std::vector<std::string> symbols;
+  for (const KernelResources& kernel : artifact.resources)
+    symbols.push_back(kernel.mangled.empty() ? kernel.entry : kernel.mangled);
+  return symbols;
+}
+
 /// Compiles a text as the artifact's compiler did.
 Result<CompileOutcome> Rebuild(std::string name, std::string text, Language language,
                                const Artifact& artifact, Compiler& compiler) {
@@ -39,7 +47,9 @@ Result<CompileOutcome> Rebuild(std::string name, std::string text, Language lang
   source.name = std::move(name);
   source.text = std::move(text);
   source.language = language;
-  return compiler.Compile({std::move(source), EntriesOf(artifact.plan), artifact.arch});
+  std::vector<std::string> entries = EntriesOf(artifact.plan);
+  if (language == Language::kPtx) entries = SymbolsOf(artifact);
+  return compiler.Compile({std::move(source), std::move(entries), artifact.arch});
 }
 
 std::string DifferenceText(const std::string& stored, const std::string& made) {

@@ -19,6 +19,7 @@ class ArtifactBinaryTest : public testing::Test {
     LaunchStep step;
     step.entry = "f";
     artifact_.plan.steps = {step};
+    artifact_.resources = {{.entry = "f", .mangled = "f"}};
     artifact_.arch = "sm_80";
     artifact_.compiler = compiler_->Version();
   }
@@ -54,6 +55,18 @@ TEST_F(ArtifactBinaryTest, TheCubinOfThePtxIsTheSame) {
   const CompiledModule module = Compiled("2.0f");
   EXPECT_EQ(Compare(module.ptx, module.cubin).kind, Kind::kSame);
   EXPECT_EQ(Compare(module.ptx, "").kind, Kind::kSame) << "there is none";
+}
+
+TEST_F(ArtifactBinaryTest, KernelsWithNamesOfCppAreFoundInThePtx) {
+  CompileRequest request;
+  request.source.text = "template <int N> __global__ void g(float* x) { x[threadIdx.x] *= N; }";
+  request.entries = {"g<4>"};
+  request.arch = "sm_80";
+  const CompileOutcome outcome = compiler_->Compile(request).value();
+  ASSERT_TRUE(outcome.ok()) << outcome.error;
+  artifact_.plan.steps[0].entry = "g<4>";
+  artifact_.resources = outcome.module->kernels;
+  EXPECT_EQ(Compare(outcome.module->ptx, outcome.module->cubin).kind, Kind::kSame);
 }
 
 TEST_F(ArtifactBinaryTest, AForeignCubinIsNoticed) {

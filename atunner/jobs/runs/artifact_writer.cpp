@@ -43,7 +43,8 @@ Status WriteArtifact(const Path& folder, const RunRecord& run, const TuneResult&
     ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "report.html", files.report_html));
     return WriteFileAtomic(folder / "report.md", files.report_markdown);
   }
-  files.source = result.winner_source->source.text;
+  const SourceUnit& source = result.winner_source->source;
+  if (source.language == Language::kCudaCpp) files.source = source.text;
   files.ptx = result.winner->module.ptx;
   files.cubin = result.winner->module.cubin;
   return SaveArtifact(folder, MakeArtifact(run, result, schedule, profile), files);
