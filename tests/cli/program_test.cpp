@@ -154,6 +154,52 @@ TEST_F(Program, WhatCannotBeCapturedIsSaid) {
   EXPECT_THAT(Run("$A apply mine -- /bin/true").err, HasSubstr("no tuned kernel of a program"));
 }
 
+/// Two kernels, sizes by an argument: built, run, tuned and patched in two commands.
+TEST_F(Program, ASourceWithSeveralKernelsIsTunedAndPatched) {
+  if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "two.cu", R"(#include <cstdlib>
+#define TILE 256
+__constant__ float factor;
+struct Span { float* data; int size; };
+__global__ void scale(Span s) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < s.size) s.data[i] *= factor;
+}
+__global__ void sums(const float* x, float* out) {
+  __shared__ float part[TILE];
+  part[threadIdx.x] = x[blockIdx.x * TILE + threadIdx.x];
+  __syncthreads();
+  for (int k = TILE / 2; k > 0; k /= 2) {
+    if (threadIdx.x < k) part[threadIdx.x] += part[threadIdx.x + k];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) out[blockIdx.x] = part[0];
+}
+int main(int, char** argv) {
+  const int n = atoi(argv[1]) * TILE;
+  float *x, *y, f = 2;
+  cudaMalloc(&x, n * sizeof(float));
+  cudaMalloc(&y, n / TILE * sizeof(float));
+  cudaMemset(x, 0x3e, n * sizeof(float));
+  cudaMemcpyToSymbol(factor, &f, sizeof f);
+  scale<<<(n + 127) / 128, 128>>>({x, n});
+  sums<<<n / TILE, TILE>>>(x, y);
+  return cudaDeviceSynchronize();
+}
+)"));
+  const Outcome tuned = Run(
+      "$A hardware-optimize --source two.cu --auto-tune --target-gpu A100 "
+      "--budget 20 --out best -- 64");
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err << tuned.out;
+  EXPECT_THAT(tuned.out, HasSubstr("sums(float const*, float*)"));
+  EXPECT_THAT(tuned.out, HasSubstr("scale(Span)"));
+  EXPECT_TRUE(Exists(dir_.path() / "best" / "two.capture"));
+  const Outcome patched = Run(
+      "$A apply best --patch > faster.diff; patch -p1 < faster.diff; "
+      "nvcc -o two two.cu && echo built");
+  EXPECT_THAT(patched.out, HasSubstr("built")) << patched.err;
+}
+
 TEST_F(Program, OfNvccRunsUnchanged) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";
   const std::string source = ATUNNER_SOURCE_DIR "/tests/program/whole_program.cu";

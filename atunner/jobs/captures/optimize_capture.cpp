@@ -10,6 +10,7 @@
 #include "atunner/capture/capture_writer.h"
 #include "atunner/capture/replacement.h"
 #include "atunner/intake/captured/captured_kernel.h"
+#include "atunner/intake/captured/source_patch.h"
 #include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "atunner/model/artifact/artifact.h"
@@ -95,13 +96,16 @@ class CaptureTuner {
                 TuneTemplate(*schedule, target_, options, services_, events_, stop_));
     if (result.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");
     RunResult run = std::move(result.runs.front());
-    if (run.artifact) ATUNNER_RETURN_IF_ERROR(WriteReplacementOf(launch, *run.artifact));
+    if (!run.artifact) return run;
+    ATUNNER_RETURN_IF_ERROR(WriteReplacementOf(launch, *run.artifact));
+    ATUNNER_RETURN_IF_ERROR(WritePatch(better, launch, run));
     return run;
   }
 
   /// The kernel compiled from its source, if there is one that compiles by itself; else as it is.
   Result<UserKernel> FromSource(const UserKernel& kernel, const capture::CapturedLaunch& launch) {
     const capture::CapturedKernel& captured = capture_.kernels[launch.kernel];
+    source_.clear();
     std::string reason = "no source is known: build the program with -lineinfo, or name the file";
     for (const Path& file : SourceFiles(kernel, captured)) {
       UserKernel sourced = kernel;
@@ -109,6 +113,7 @@ class CaptureTuner {
       const Status compiled = used ? Compiles(sourced) : used;
       if (compiled) {
         sourced.reference = AsGiven(kernel, sourced);
+        source_ = file;
         return sourced;
       }
       reason = compiled.error().ToString();
@@ -165,6 +170,24 @@ class CaptureTuner {
     return kernel;
   }
 
+  /// Writes the change of the source, where the kernel was tuned from one.
+  Status WritePatch(const UserKernel& kernel, const capture::CapturedLaunch& launch,
+                    const RunResult& run) const {
+    const Configuration* tuned = run.report.best ? run.report.best->candidate.configuration()
+                                                 : nullptr;
+    if (tuned == nullptr || kernel.source.language != Language::kCudaCpp || source_.empty())
+      return {};
+    ATUNNER_TRY(const std::string text, ReadFile(source_, kLargestSource));
+    const std::string& readable = capture_.kernels[launch.kernel].readable;
+    const auto patched = PatchedSource(text, readable, kernel, *tuned);
+    if (!patched) {
+      events_(NoteEvent{"no change of the source is written: " + patched.error().what});
+      return {};
+    }
+    return WriteFileAtomic(*run.artifact / kPatchFile,
+                           UnifiedDiff(text, *patched, source_.filename().string()));
+  }
+
   Status WriteReplacementOf(const capture::CapturedLaunch& launch, const Path& folder) const {
     ATUNNER_TRY(const Artifact artifact, LoadArtifact(folder));
     ATUNNER_TRY(const ConcretePlan plan,
@@ -199,6 +222,7 @@ class CaptureTuner {
   const EventSink& events_;
   std::stop_token stop_;
   std::unique_ptr<Compiler> compiler_;
+  Path source_;  ///< of the kernel that is tuned; empty: its PTX
 };
 
 bool Matches(const std::string& wanted, const capture::CapturedKernel& kernel) {

@@ -11,6 +11,9 @@
 
 namespace atunner::jobs {
 
+/// The change of the source, beside an artifact that was tuned from it.
+inline constexpr const char* kPatchFile = "faster.diff";
+
 struct OptimizeCaptureRequest {
   Path capture;
   std::string kernel;  ///< part of a kernel's name; empty: the most expensive ones

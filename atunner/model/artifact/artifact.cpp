@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kManifest = "manifest.json";
 /// Beside an artifact that was tuned for a captured program (atunner/capture/replacement.h).
 constexpr std::string_view kReplacement = "replacement.json";
+constexpr std::string_view kPatch = "faster.diff";
 constexpr std::array<std::string_view, 2> kReports = {"report.html", "report.md"};
 constexpr std::string_view kAllButManifest[] = {"kernel.cu", "kernel.ptx", "kernel.cubin",
                                                 "report.html", "report.md"};
@@ -42,7 +43,7 @@ Status CheckReplaceable(const Path& folder) {
     const bool report = std::ranges::find(kReports, name) != kReports.end();
     const bool kernel = std::ranges::find(kArtifactKernelFiles, name) != kArtifactKernelFiles.end();
     only_reports = only_reports && report;
-    if (!report && !kernel && name != kManifest && name != kReplacement) {
+    if (!report && !kernel && name != kManifest && name != kReplacement && name != kPatch) {
       return Invalid("holds '" + name + "', which is no part of an artifact; nothing was written",
                      folder.string(), "name another folder, or an empty one");
     }

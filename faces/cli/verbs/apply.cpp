@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/files.h"
+#include "atunner/jobs/captures/optimize_capture.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/capture_flags.h"
 #include "faces/recorder/apply_program.h"
@@ -14,7 +16,21 @@ namespace {
 struct ApplyFlags {
   std::string folder;
   std::string target = "auto";
+  bool patch = false;
 };
+
+/// Prints the changes of the source of all kernels in the folder.
+Result<int> PrintPatches(const ApplyFlags& flags) {
+  bool any = false;
+  for (const Path& folder : recorder::ReplacementsIn(flags.folder)) {
+    const auto patch = ReadFile(folder / jobs::kPatchFile);
+    if (patch) fmt::print("{}", *patch);
+    any |= patch && !patch->empty();
+  }
+  if (any) return 0;
+  return Fail(ErrorCode::kNotFound, "no kernel here has a change of its source", flags.folder,
+              "tune it from its source: build the program with -lineinfo, or give --source");
+}
 
 Json AppliedJson(const recorder::AppliedProgram& applied) {
   Json json = capture::ToJson(applied.report);
@@ -47,6 +63,7 @@ void Print(const recorder::AppliedProgram& applied) {
 }
 
 Result<int> Apply(const ApplyFlags& flags, const Context& context) {
+  if (flags.patch) return PrintPatches(flags);
   Machine machine(context.common.store);
   CaptureFlags like;
   like.target = flags.target;
@@ -67,9 +84,11 @@ void AddApply(VerbList& verbs) {
   const auto flags = std::make_shared<ApplyFlags>();
   CLI::App* verb = verbs.Add("apply", "run a program with tuned kernels in the place of its own",
                              [flags](const Context& c) { return Apply(*flags, c); });
-  verb->footer("atunner apply best/ -- ./app ARGUMENTS");
+  verb->footer("atunner apply best/ -- ./app ARGUMENTS\natunner apply best/ --patch > faster.diff");
   verb->add_option("folder", flags->folder, "what optimize of a capture has written")->required();
   verb->add_option("--target-gpu", flags->target, "the GPU to run on");
+  verb->add_flag("--patch", flags->patch,
+                 "print the changes of the sources instead, for patch -p1");
 }
 
 }  // namespace atunner::cli
