@@ -13,6 +13,7 @@
 #include "atunner/intake/captured/source_patch.h"
 #include "atunner/intake/rewrite/source_headers.h"
 #include "atunner/jobs/runs/tuning.h"
+#include "atunner/judge/candidate_compiler.h"
 #include "atunner/model/artifact/artifact.h"
 
 namespace atunner::jobs {
@@ -20,6 +21,7 @@ namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 constexpr int64_t kLeastTrials = 10;
+constexpr double kShapeSeconds = 30;  // of the judge for one further shape
 
 std::string FolderName(const std::string& readable) {
   std::string name;
@@ -97,8 +99,12 @@ class CaptureTuner {
     if (result.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");
     RunResult run = std::move(result.runs.front());
     if (!run.artifact) return run;
-    ATUNNER_RETURN_IF_ERROR(WriteReplacementOf(launch, *run.artifact));
     ATUNNER_RETURN_IF_ERROR(WritePatch(better, launch, run));
+    const Configuration* tuned = run.report.best ? run.report.best->candidate.configuration()
+                                                 : nullptr;
+    std::vector<capture::LaunchConfiguration> wrong;
+    if (tuned != nullptr) wrong = WrongShapes(launch, schedule->space(), *tuned);
+    ATUNNER_RETURN_IF_ERROR(WriteReplacementOf(launch, *run.artifact, wrong));
     return run;
   }
 
@@ -170,6 +176,45 @@ class CaptureTuner {
     return kernel;
   }
 
+  /// Configurations of the kernel's other recorded launches at which the tuned values are not
+  /// right: they are judged with the memory of those launches.
+  std::vector<capture::LaunchConfiguration> WrongShapes(const capture::CapturedLaunch& launch,
+                                                        const ParameterSpace& space,
+                                                        const Configuration& tuned) {
+    std::vector<capture::LaunchConfiguration> wrong;
+    for (const capture::CapturedLaunch* other : capture_.RepeatableLaunches(launch.kernel)) {
+      const capture::LaunchConfiguration& shape = other->configuration;
+      if (shape == launch.configuration || shape.block != launch.configuration.block) continue;
+      const Result<Verdict> verdict = VerdictAt(*other, space, tuned);
+      if (verdict && verdict->passed()) continue;
+      wrong.push_back(shape);
+      events_(NoteEvent{fmt::format("not used for launches with a grid of {} x {} x {}: {}",
+                                    shape.grid.x, shape.grid.y, shape.grid.z,
+                                    verdict ? verdict->reason : verdict.error().ToString())});
+    }
+    return wrong;
+  }
+
+  Result<Verdict> VerdictAt(const capture::CapturedLaunch& launch, const ParameterSpace& space,
+                            const Configuration& tuned) {
+    ATUNNER_TRY(const UserKernel given, KernelOfLaunch(capture_, launch, blobs_));
+    ATUNNER_TRY(UserKernel kernel, FromSource(given, launch));
+    ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
+    if (schedule->space().Names() != space.Names())
+      return Invalid("the kernel has other parameters there");
+    const auto judge = services_.devices.MakeJudge(target_, kShapeSeconds);
+    ATUNNER_RETURN_IF_ERROR(judge->Begin({schedule->spec(), request_.tuning.seed, kShapeSeconds}));
+    if (compiler_ == nullptr) {
+      ATUNNER_TRY(compiler_, services_.compilers.Open(request_.tuning.compile_timeout_seconds));
+    }
+    const CandidateCompiler compiler(*schedule, *compiler_, target_.profile.Arch());
+    ATUNNER_TRY(const JudgeAnswer answer,
+                JudgeCandidate(*judge, compiler,
+                               MakeCandidate(schedule->space(), tuned, {"user", "another shape"}),
+                               {.time = false, .incumbent_ns = {}, .seed = request_.tuning.seed}));
+    return answer.verdict;
+  }
+
   /// Writes the change of the source, where the kernel was tuned from one.
   Status WritePatch(const UserKernel& kernel, const capture::CapturedLaunch& launch,
                     const RunResult& run) const {
@@ -188,7 +233,9 @@ class CaptureTuner {
                            UnifiedDiff(text, *patched, source_.filename().string()));
   }
 
-  Status WriteReplacementOf(const capture::CapturedLaunch& launch, const Path& folder) const {
+  /// `wrong`: configurations of launches that stay as they are.
+  Status WriteReplacementOf(const capture::CapturedLaunch& launch, const Path& folder,
+                            const std::vector<capture::LaunchConfiguration>& wrong) const {
     ATUNNER_TRY(const Artifact artifact, LoadArtifact(folder));
     ATUNNER_TRY(const ConcretePlan plan,
                 Resolve(artifact.plan, artifact.spec.dims, artifact.spec.attributes));
@@ -207,7 +254,8 @@ class CaptureTuner {
                                           step.shared_bytes, step.cooperative, step.programmatic};
     for (const capture::LaunchGroup& group : capture_.groups) {
       const bool same_block = group.configuration.block == launch.configuration.block;
-      if (group.kernel != launch.kernel || !same_block) continue;
+      const bool known_wrong = std::ranges::find(wrong, group.configuration) != wrong.end();
+      if (group.kernel != launch.kernel || !same_block || known_wrong) continue;
       replacement.launches.push_back(
           {group.configuration, Scaled(group.configuration, launch.configuration, to)});
     }

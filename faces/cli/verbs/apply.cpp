@@ -41,7 +41,8 @@ Json AppliedJson(const recorder::AppliedProgram& applied) {
 }
 
 std::string Told(const capture::AppliedLaunch& launch) {
-  if (launch.launches == 0) return "not launched";
+  if (launch.launches == 0)
+    return launch.reason.empty() ? "not launched" : "not replaced: " + launch.reason;
   std::string text = fmt::format("{} of {} launches replaced, first result {}", launch.replaced,
                                  launch.launches, Name(launch.verdict));
   if (launch.error > 0) text += fmt::format(" (largest difference {:.1e})", launch.error);
