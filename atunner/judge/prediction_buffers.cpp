@@ -123,6 +123,7 @@ Result<TaskBuffers> MakePredictionBuffers(PredictingDevice& device, const Kernel
     device.MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), true);
     if (tensor.is_input()) ATUNNER_RETURN_IF_ERROR(FillInput(device, tensor));
   }
+  ATUNNER_RETURN_IF_ERROR(buffers.PutAddresses());
   return buffers;
 }
 
