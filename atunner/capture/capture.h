@@ -89,7 +89,8 @@ struct CapturedSymbol {
   std::string name;  ///< as the module names it
   uint64_t bytes = 0;
   BlobId before;
-  BlobId after;  ///< "" if the launch did not change it
+  BlobId after;                           ///< "" if the launch did not change it
+  std::vector<CapturedPointer> pointers;  ///< before the launch; `before` is zero there
   bool operator==(const CapturedSymbol&) const = default;
 };
 

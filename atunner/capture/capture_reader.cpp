@@ -85,6 +85,7 @@ class Assembler {
     for (const CapturedSymbol& one : launch.symbols) {
       ATUNNER_RETURN_IF_ERROR(CheckBlob(one.before, where_));
       ATUNNER_RETURN_IF_ERROR(CheckBlob(one.after, where_));
+      ATUNNER_RETURN_IF_ERROR(CheckPointers(one.pointers, one.bytes, launch, where_));
     }
     out_.launches.push_back(std::move(launch));
     return {};

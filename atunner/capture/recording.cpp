@@ -165,13 +165,37 @@ Status Recording::Snapshot(const LaunchFacts& launch, const ProgramMemory& memor
   for (const SymbolPlace& symbol : launch.symbols) {
     std::string contents(symbol.bytes, '\0');
     ATUNNER_RETURN_IF_ERROR(memory.Read(symbol.address, contents));
-    ATUNNER_TRY(BlobId id, writer_.Put(contents));
-    pending_->launch.symbols.push_back({symbol.name, symbol.bytes, std::move(id), ""});
+    std::string zeroed = contents;
+    std::vector<CapturedPointer> pointers = TakePointers(zeroed, memory);
+    ATUNNER_TRY(BlobId id, writer_.Put(zeroed));
+    pending_->launch.symbols.push_back(
+        {symbol.name, symbol.bytes, std::move(id), "", std::move(pointers)});
     pending_->symbol_addresses.push_back(symbol.address);
     pending_->symbol_contents.push_back(std::move(contents));
   }
   return ReadBuffers(memory);
 }
+
+namespace {
+
+/// True if the launch put an address of the program's memory somewhere.
+bool WritesAddresses(const CapturedBuffer& buffer, std::string_view before, std::string_view after,
+                     const ProgramMemory& memory) {
+  const auto [low, high] = memory.Bounds();
+  for (const ByteRange& range : buffer.written) {
+    const uint64_t first = (range.begin + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+    for (uint64_t at = first * sizeof(uint64_t); at + sizeof(uint64_t) <= range.end;
+         at += sizeof(uint64_t)) {
+      uint64_t was = 0, is = 0;
+      std::memcpy(&was, before.data() + at, sizeof was);
+      std::memcpy(&is, after.data() + at, sizeof is);
+      if (is != was && is >= low && is < high && memory.Find(is)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 Status Recording::Store(const ProgramMemory& memory,
                         const std::optional<std::vector<std::pair<uint64_t, uint64_t>>>& written) {
@@ -185,6 +209,8 @@ Status Recording::Store(const ProgramMemory& memory,
     ATUNNER_RETURN_IF_ERROR(memory.Read(base, after));
     if (!written) buffer.written = Difference(pending_->contents[i], after);
     if (buffer.written.empty()) continue;
+    if (WritesAddresses(buffer, pending_->contents[i], after, memory))
+      LeaveOut("it writes addresses into memory, which are others wherever its buffers are");
     ATUNNER_TRY(buffer.after, writer_.Put(after));
   }
   for (size_t i = 0; i < launch.symbols.size(); ++i) {
@@ -196,6 +222,17 @@ Status Recording::Store(const ProgramMemory& memory,
   return {};
 }
 
+namespace {
+
+bool WroteNothing(const CapturedLaunch& launch) {
+  return std::ranges::all_of(launch.buffers,
+                             [](const CapturedBuffer& one) { return one.written.empty(); }) &&
+         std::ranges::all_of(launch.symbols,
+                             [](const CapturedSymbol& one) { return one.after.empty(); });
+}
+
+}  // namespace
+
 void Recording::End(const ProgramMemory& memory,
                     const std::optional<std::vector<std::pair<uint64_t, uint64_t>>>& written,
                     double seconds, Evidence evidence) {
@@ -205,8 +242,16 @@ void Recording::End(const ProgramMemory& memory,
   if (pending_->launch.left_out.empty()) {
     if (const Status stored = Store(memory, written); !stored) Stop(stored.error());
   }
+  // E.g. a search whose first step finds nothing: a later launch may serve.
+  if (pending_ && pending_->launch.left_out.empty() && WroteNothing(pending_->launch))
+    GroupOf({pending_->launch.kernel, pending_->launch.configuration, {}, {}, ""})
+        .considered = false;
   Append(std::move(pending_->launch));
   pending_.reset();
+}
+
+void Recording::LeaveOut(std::string why) {
+  if (pending_ && pending_->launch.left_out.empty()) pending_->launch.left_out = std::move(why);
 }
 
 void Recording::AddSeconds(const LaunchFacts& launch, double seconds) {

@@ -76,6 +76,8 @@ class Recording {
   void End(const ProgramMemory& memory,
            const std::optional<std::vector<std::pair<uint64_t, uint64_t>>>& written, double seconds,
            Evidence evidence);
+  /// Says why the launch that has begun cannot be repeated. Call it before End.
+  void LeaveOut(std::string why);
   /// Counts a launch whose memory cannot be recorded, e.g. of a graph.
   void Count(const LaunchFacts& launch);
   /// Forgets the launch that has begun, because the program's call failed.

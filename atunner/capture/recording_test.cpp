@@ -135,6 +135,46 @@ TEST_F(Recordings, MemoryThatHoldsPointersBringsWhatTheyLeadTo) {
   EXPECT_THAT(launch.buffers[0].written, IsEmpty());
 }
 
+TEST_F(Recordings, ALaunchThatWroteNothingDoesNotStandForTheOthers) {
+  Recording recording = Start();
+  for (int i = 0; i < 3; ++i) {
+    if (!recording.Wants(Launch(1))) continue;
+    ASSERT_TRUE(recording.Begin(Launch(1), memory_));
+    if (i == 1) memory_.buffers[0x1000][4] = 'x';
+    recording.End(memory_, std::nullopt, 0, Evidence::kMeasured);
+  }
+  const Capture capture = ReadCapture(folder()).value();
+  ASSERT_EQ(capture.launches.size(), 2u);
+  EXPECT_THAT(capture.launches[0].buffers.at(0).written, IsEmpty());
+  EXPECT_THAT(capture.launches[1].buffers.at(0).written, testing::Not(IsEmpty()));
+}
+
+TEST_F(Recordings, VariablesThatHoldAddressesBringWhatTheyLeadTo) {
+  memory_.buffers[0x2000].replace(8, 8, BytesOf(uint64_t{0x3004}));
+  Recording recording = Start();
+  LaunchFacts facts = Launch(1);
+  facts.symbols = {{"table", 0x2000, 32}};
+  ASSERT_TRUE(recording.Begin(facts, memory_));
+  recording.End(memory_, std::nullopt, 0, Evidence::kMeasured);
+  const CapturedLaunch launch = ReadCapture(folder()).value().launches.at(0);
+  ASSERT_EQ(launch.buffers.size(), 2u);
+  EXPECT_EQ(launch.symbols.at(0).pointers, (std::vector<CapturedPointer>{{8, 1, 4}}));
+  EXPECT_EQ(launch.symbols[0].after, "");
+}
+
+TEST_F(Recordings, LaunchesThatCannotBeComparedAreLeftOutWithTheReason) {
+  Recording recording = Start();
+  ASSERT_TRUE(recording.Begin(Launch(1), memory_));
+  memory_.buffers[0x1000].replace(16, 8, BytesOf(uint64_t{0x2008}));
+  recording.End(memory_, {{{0x1010, 0x1018}}}, 0, Evidence::kPredicted);
+  ASSERT_TRUE(recording.Begin(Launch(2), memory_));
+  recording.LeaveOut("it takes too long");
+  recording.End(memory_, {{{0x1000, 0x1004}}}, 0, Evidence::kPredicted);
+  const Capture capture = ReadCapture(folder()).value();
+  EXPECT_THAT(capture.launches.at(0).left_out, HasSubstr("it writes addresses into memory"));
+  EXPECT_EQ(capture.launches.at(1).left_out, "it takes too long");
+}
+
 TEST_F(Recordings, ChangesAreFoundWhereWritesAreNotKnown) {
   Recording recording = Start();
   LaunchFacts facts = Launch(1);

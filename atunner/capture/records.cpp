@@ -101,8 +101,11 @@ Json BodyOf(const CapturedLaunch& launch) {
     json["parameters"].push_back(ParameterJson(one));
   for (const CapturedBuffer& one : launch.buffers) json["buffers"].push_back(BufferJson(one));
   for (const CapturedSymbol& one : launch.symbols)
-    json["symbols"].push_back(
-        {{"name", one.name}, {"bytes", one.bytes}, {"before", one.before}, {"after", one.after}});
+    json["symbols"].push_back({{"name", one.name},
+                               {"bytes", one.bytes},
+                               {"before", one.before},
+                               {"after", one.after},
+                               {"pointers", PointersJson(one.pointers)}});
   return json;
 }
 Json BodyOf(const GroupsRecord& record) {
@@ -172,7 +175,8 @@ Result<Record> LaunchOf(const Json& json, const std::string& where) {
   for (const Json& one : json.at("symbols"))
     launch.symbols.push_back({one.at("name").get<std::string>(), one.at("bytes").get<uint64_t>(),
                               one.at("before").get<std::string>(),
-                              one.at("after").get<std::string>()});
+                              one.at("after").get<std::string>(),
+                              PointersOf(one.value("pointers", Json::array()))});
   launch.seconds = json.at("seconds").get<double>();
   launch.evidence = EvidenceOf(json);
   launch.left_out = json.at("left_out").get<std::string>();

@@ -132,6 +132,7 @@ Result<PredictionBuffers> PredictionBuffers::Make(PredictingDevice& device,
     device.MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), true);
     if (tensor.is_input()) ATUNNER_RETURN_IF_ERROR(FillInput(device, tensor));
   }
+  ATUNNER_RETURN_IF_ERROR(tensors.PutAddresses());
   return PredictionBuffers(device, std::move(tensors));
 }
 

@@ -119,8 +119,17 @@ Result<std::unique_ptr<Harness>> Harness::Make(TimedDevice& device, Verifier& ve
   return harness;
 }
 
+namespace {
+
+/// Addresses in an output are others in other buffers.
+bool HasFingerprint(const TaskBuffers::Tensor& tensor) {
+  return tensor.is_output() && tensor.addresses.empty();
+}
+
+}  // namespace
+
 Result<std::vector<uint64_t>> Harness::ReadFingerprints(const TaskBuffers& buffers) {
-  const auto outputs = std::ranges::count_if(buffers.tensors(), &TaskBuffers::Tensor::is_output);
+  const auto outputs = std::ranges::count_if(buffers.tensors(), HasFingerprint);
   std::vector<uint64_t> partial(static_cast<size_t>(outputs) * JudgeKernels::kFingerprintBlocks);
   ATUNNER_RETURN_IF_ERROR(
       device_.CopyOut(std::as_writable_bytes(std::span(partial)), slots_->address()));
@@ -133,7 +142,7 @@ Result<std::vector<uint64_t>> Harness::ReadFingerprints(const TaskBuffers& buffe
 Status Harness::EnqueueFingerprints(const TaskBuffers& buffers) {
   DeviceAddress slot = slots_->address();
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
-    if (!tensor.is_output()) continue;
+    if (!HasFingerprint(tensor)) continue;
     ATUNNER_RETURN_IF_ERROR(verifier_.kernels().EnqueueFingerprint(
         device_, tensor.address, static_cast<uint64_t>(tensor.shape.bytes), slot));
     slot += JudgeKernels::kFingerprintBlocks * sizeof(uint64_t);

@@ -305,9 +305,13 @@ Result<bool> Verifier::Examine(Session& session, const Case& one, const Run& run
 
 Result<bool> Verifier::ExamineOnce(Session& session, const Case& one, const Run& run,
                                    const Reference& reference) {
-  // Equal instances have equal inputs, so that their fingerprints are computed once.
+  // Equal instances have equal inputs, so that their fingerprints are computed once; addresses in
+  // them are others in other buffers.
   std::vector<uint64_t>& before = input_prints_[{one.dims, one.instance}];
-  if (before.empty()) {
+  const auto holds_addresses = [](const TaskBuffers::Tensor& tensor) {
+    return !tensor.addresses.empty();
+  };
+  if (before.empty() || std::ranges::any_of(run.buffers.tensors(), holds_addresses)) {
     ATUNNER_TRY(before, FingerprintInputs(run.buffers));
   }
   ATUNNER_TRY(bool passed, PrepareLaunch(session, one, run));

@@ -101,11 +101,19 @@ Applier::Outcome Applier::LaunchTuned(const Match& match, const ProgramLaunch& l
     if (from && to && from->second == to->second)
       ATUNNER_RETURN_IF_ERROR(gpu_.CopyWithin(to->first, from->first, to->second));
   }
-  return gpu_.Launch(*loaded.module, loaded.replacement.entry, ShapeOf(match.launch->to),
-                     launch.args, options);
+  Outcome outcome = gpu_.Launch(*loaded.module, loaded.replacement.entry, ShapeOf(match.launch->to),
+                                launch.args, options);
+  for (const std::string& name : loaded.symbols) {
+    const auto from = gpu_.FindSymbol(*loaded.module, name);
+    const auto to = gpu_.FindSymbol(*launch.module, name);
+    if (from && to && from->second == to->second)
+      ATUNNER_RETURN_IF_ERROR(gpu_.CopyWithin(to->first, from->first, to->second));
+  }
+  return outcome;
 }
 
-Result<std::vector<Applier::Saved>> Applier::Save(const ProgramLaunch& launch) const {
+Result<std::vector<Applier::Saved>> Applier::Save(const Loaded& loaded,
+                                                  const ProgramLaunch& launch) const {
   std::vector<Saved> saved;
   const auto [low, high] = memory_.Bounds();
   uint64_t total = 0;
@@ -127,6 +135,13 @@ Result<std::vector<Applier::Saved>> Applier::Save(const ProgramLaunch& launch) c
     const KernelArg& arg = launch.args[i];
     add({reinterpret_cast<const char*>(arg.data()), arg.size},
         typed ? types[i] : capture::Element::kUnknown);
+  }
+  for (const std::string& name : loaded.symbols) {
+    const auto symbol = gpu_.FindSymbol(*launch.module, name);
+    if (!symbol) continue;
+    saved.push_back(
+        {symbol->first, std::string(symbol->second, '\0'), "", capture::Element::kUnknown});
+    (void)memory_.Read(symbol->first, saved.back().before);
   }
   for (size_t i = 0; i < saved.size(); ++i) {
     const std::string bytes = saved[i].before;  // `saved` grows meanwhile
@@ -168,7 +183,7 @@ bool Applier::Judge(Match& match, const ProgramLaunch& launch, const LaunchOptio
 Applier::Outcome Applier::Compare(Match& match, const ProgramLaunch& launch,
                                   const LaunchOptions& options,
                                   const std::function<Outcome()>& original) {
-  auto memory = Save(launch);
+  auto memory = Save(*match.loaded, launch);
   Outcome outcome = original();
   if (!memory) Refuse(match, Verdict::kNotCompared, memory.error().what);
   if (!memory || !outcome || !outcome->completed()) return outcome;

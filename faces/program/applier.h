@@ -58,7 +58,7 @@ class Applier {
   Outcome Compare(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
                   const std::function<Outcome()>& original);
   /// Copies of all allocations that the launch may reach; kUnavailable if that is too much.
-  Result<std::vector<Saved>> Save(const ProgramLaunch& launch) const;
+  Result<std::vector<Saved>> Save(const Loaded& loaded, const ProgramLaunch& launch) const;
   /// Runs the tuned kernel on the saved memory and compares; true if its results stay.
   bool Judge(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
              const std::vector<Saved>& memory);

@@ -73,11 +73,10 @@ CaptureOrder ReadCaptureOrder(const Json& json) {
 }  // namespace
 
 Json ToJson(const Order& order) {
-  Json json{{"profile", ToJson(order.profile)},
-            {"groups", order.groups},
-            {"timeout_seconds", order.timeout_seconds},
-            {"max_instructions", order.max_instructions},
-            {"report", order.report}};
+  Json json{
+      {"profile", ToJson(order.profile)},           {"groups", order.groups},
+      {"timeout_seconds", order.timeout_seconds},   {"recorded_seconds", order.recorded_seconds},
+      {"max_instructions", order.max_instructions}, {"report", order.report}};
   if (order.capture)
     json["capture"] = {{"folder", order.capture->folder},
                        {"launches", order.capture->limits.launches_of_kernel},
@@ -94,6 +93,7 @@ Result<Order> ReadOrder(const std::string& text) {
     ATUNNER_TRY(order.profile, FromJson<DeviceProfile>(json.at("profile")));
     order.groups = json.at("groups");
     order.timeout_seconds = json.at("timeout_seconds");
+    order.recorded_seconds = json.at("recorded_seconds");
     order.max_instructions = json.at("max_instructions");
     order.report = json.at("report");
     if (json.contains("capture")) order.capture = ReadCaptureOrder(json.at("capture"));

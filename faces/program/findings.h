@@ -27,6 +27,8 @@ struct Order {
   DeviceProfile profile;
   uint8_t groups = kAllHazards;  ///< bits of HazardGroup
   double timeout_seconds = 60;   ///< per launch
+  /// A program that is recorded ends at its first launch after this time.
+  double recorded_seconds = 150;
   uint64_t max_instructions = uint64_t{1} << 28;
   /// A file to which each process appends its findings, one line each time that they grew.
   std::string report;

@@ -1,5 +1,7 @@
 #include "faces/program/recorder.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <set>
 
@@ -36,6 +38,23 @@ std::set<std::string> UsedNames(const ptx::ValidModule& module, const std::strin
 capture::LaunchConfiguration ConfigurationOf(const LaunchShape& shape) {
   return {shape.grid,        shape.block,       shape.cluster, shape.dynamic_shared_bytes,
           shape.cooperative, shape.programmatic};
+}
+
+/// Why no candidate can be compared with this launch; "" if it can.
+std::string ReasonNotToRepeat(const LaunchOutcome& outcome) {
+  // Judges repeat a launch some ten times for each candidate: here about a minute for each time.
+  constexpr uint64_t kMostInstructions = 1'000'000'000;
+  const std::string smaller = "; run the program with smaller sizes";
+  if (outcome.kind == LaunchOutcome::Kind::kTimeout)
+    return "it does not end within the time limit of the virtual GPU" + smaller;
+  if (!outcome.completed()) return "it fails in the program itself: " + outcome.message;
+  if (outcome.warp_instructions > kMostInstructions)
+    return fmt::format(
+               "it executes {:.1e} instructions of warps, too many to repeat on the virtual "
+               "GPU",
+               static_cast<double>(outcome.warp_instructions)) +
+           smaller;
+  return "";
 }
 
 }  // namespace
@@ -102,6 +121,7 @@ bool Recorder::Begin(const ProgramLaunch& launch) {
 }
 
 void Recorder::End(const LaunchOutcome& outcome) {
+  if (const std::string why = ReasonNotToRepeat(outcome); !why.empty()) recording_.LeaveOut(why);
   std::vector<std::pair<uint64_t, uint64_t>> written;
   for (const AddressRange& range : outcome.written) written.emplace_back(range.begin, range.end);
   recording_.End(memory_, written, 0, Evidence::kPredicted);

@@ -173,8 +173,11 @@ int __cudaGetKernel(const void** kernel, const void* function) {
 int cudaGetKernel(const void** kernel, const void* function) {
   return __cudaGetKernel(kernel, function);
 }
-int cudaGetFuncBySymbol(const void** kernel, const void* function) {
-  return __cudaGetKernel(kernel, function);
+/// The driver's handle, for cuLaunchKernel.
+int cudaGetFuncBySymbol(const void** driver_function, const void* function) {
+  const Lock lock(VirtualDevice::Get().mutex);
+  *driver_function = KernelOf(function);
+  return *driver_function != nullptr ? kSuccess : Remember(kInvalidDeviceFunction);
 }
 int __cudaLaunchKernel(const void* kernel, abi::Dim3 grid, abi::Dim3 block, void** params,
                        size_t shared_bytes, void* stream) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -17,11 +18,15 @@
 namespace atunner::program {
 namespace {
 
+constexpr int kAbandoned = 124;  // as `timeout` has it
+
 Order OrderOfEnvironment() {
   const char* text = std::getenv(kOrderVariable);
-  auto order = text != nullptr
-                   ? ReadOrder(text)
-                   : Result<Order>(Order{*FindProfile("A100"), kAllHazards, 60, {}, {}});
+  auto order = text != nullptr ? ReadOrder(text)
+                               : Result<Order>(Order{.profile = *FindProfile("A100"),
+                                                     .report = {},
+                                                     .capture = {},
+                                                     .apply = {}});
   if (!order) {
     fmt::print(stderr, "atunner: {}\n", order.error().ToString());
     std::exit(ExitCode(order.error().code));
@@ -170,6 +175,9 @@ LaunchOptions VirtualDevice::OptionsOfLaunches() const {
   options.keep_going = true;
   options.groups = order_.groups;
   options.timeout_seconds = order_.timeout_seconds;
+  if (recorder_ != nullptr)
+    options.timeout_seconds = std::clamp(order_.recorded_seconds - SecondsSinceStart(), 1.0,
+                                         order_.timeout_seconds);
   options.max_warp_instructions_per_block = order_.max_instructions;
   return options;
 }
@@ -197,6 +205,7 @@ Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void*
   const ptx::Function* entry = FindEntry(kernel);
   if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
   if (before_launch_) before_launch_();
+  if (recorder_ != nullptr && SecondsSinceStart() > order_.recorded_seconds) Abandon();
   const auto outcome = Execute(kernel, *entry, shape, params);
   if (after_launch_) after_launch_();
   const std::string name = Readable(kernel.name);
@@ -208,6 +217,21 @@ Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void*
   }
   AddFindings(name, *outcome);
   return kSuccess;
+}
+
+double VirtualDevice::SecondsSinceStart() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+/// What was recorded until now is kept.
+void VirtualDevice::Abandon() {
+  Misuse(kLaunchFailure,
+         fmt::format("the program was ended after {:.0f} s on the virtual GPU; run it with smaller "
+                     "sizes or fewer steps to record all of it",
+                     order_.recorded_seconds));
+  (void)recorder_->Finish();
+  fflush(nullptr);
+  _exit(kAbandoned);
 }
 
 void VirtualDevice::AddFindings(const std::string& kernel, const LaunchOutcome& outcome) {

@@ -3,6 +3,7 @@
 // `mutex`.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -138,6 +139,9 @@ class VirtualDevice {
   /// The launch itself, recorded or replaced where that was ordered.
   Result<LaunchOutcome> Execute(const Kernel& kernel, const ptx::Function& entry,
                                 const LaunchShape& shape, void** params);
+  double SecondsSinceStart() const;
+  /// Ends the program, which takes too long to be recorded whole.
+  [[noreturn]] void Abandon();
   /// Adds the hazards of a launch to the findings, and prints its output.
   void AddFindings(const std::string& kernel, const LaunchOutcome& outcome);
   Code CheckRange(const char* call, uint64_t address, uint64_t bytes);
@@ -154,6 +158,7 @@ class VirtualDevice {
   std::function<void()> before_launch_, after_launch_;
   Findings findings_;
   Code fault_ = kSuccess;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace atunner::program

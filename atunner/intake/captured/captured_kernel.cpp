@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "atunner/capture/blob_store.h"
+#include "atunner/capture/placed_addresses.h"
 #include "atunner/intake/captured/access_types.h"
 #include "atunner/intake/captured/signature.h"
 
@@ -18,6 +19,7 @@ namespace {
 using capture::BlobId;
 using capture::CapturedBuffer;
 using capture::CapturedLaunch;
+using capture::CapturedSymbol;
 
 /// What is known of a buffer from all parameters that lead to it.
 struct BufferFacts {
@@ -40,6 +42,7 @@ class Builder {
 
   Result<UserKernel> Run(const BlobId& ptx) {
     ATUNNER_RETURN_IF_ERROR(CheckLaunch());
+    ATUNNER_RETURN_IF_ERROR(NameContents());
     ATUNNER_TRY(out_.source.text, capture::BlobStore(blobs_).Get(ptx));
     ATUNNER_TRY(const ptx::ValidModule module, ptx::Parse(out_.source.text));
     const ptx::Function* entry = module.Find(kernel_.name);
@@ -48,7 +51,7 @@ class Builder {
     accesses_ = FindAccesses(*entry, launch_.configuration.block);
     signature_ = ParseSignature(kernel_.readable);
     FindFacts();
-    MakeSpec();
+    MakeSpec(module);
     MakePlan(*entry);
     out_.source.language = Language::kPtx;
     out_.source.name = out_.spec.name + ".ptx";
@@ -63,17 +66,32 @@ class Builder {
   /// Reasons why its results could not be compared.
   Status CheckLaunch() const {
     if (!launch_.left_out.empty()) return Cannot(launch_.left_out);
-    for (const CapturedBuffer& buffer : launch_.buffers) {
-      if (!buffer.pointers.empty())
-        return Cannot("its memory holds addresses of other memory, which cannot be moved yet");
-    }
-    for (const auto& symbol : launch_.symbols) {
-      if (!symbol.after.empty())
-        return Cannot("it changes the variable '" + symbol.name + "', which is not compared");
-    }
     const bool writes = std::ranges::any_of(
-        launch_.buffers, [](const CapturedBuffer& one) { return !one.written.empty(); });
+                            launch_.buffers,
+                            [](const CapturedBuffer& one) { return !one.written.empty(); }) ||
+                        std::ranges::any_of(launch_.symbols, [](const CapturedSymbol& one) {
+                          return !one.after.empty();
+                        });
     return writes ? Status{} : Cannot("it wrote nothing in the captured launch");
+  }
+
+  /// Contents that hold addresses get names with a list of these. Buffers are the first arguments
+  /// of the task, in their order.
+  Status NameContents() {
+    capture::BlobStore blobs(blobs_);
+    const auto name = [&](const BlobId& contents,
+                          const std::vector<capture::CapturedPointer>& pointers) -> Status {
+      std::vector<capture::PlacedAddress> addresses;
+      for (const capture::CapturedPointer& pointer : pointers)
+        addresses.push_back({pointer.at, pointer.buffer, pointer.offset});
+      ATUNNER_TRY(contents_.emplace_back(), capture::PutAddresses(blobs, contents, addresses));
+      return {};
+    };
+    for (const CapturedBuffer& buffer : launch_.buffers)
+      ATUNNER_RETURN_IF_ERROR(name(buffer.before, buffer.pointers));
+    for (const CapturedSymbol& symbol : launch_.symbols)
+      ATUNNER_RETURN_IF_ERROR(name(symbol.before, symbol.pointers));
+    return {};
   }
 
   void FindFacts() {
@@ -111,23 +129,38 @@ class Builder {
     return buffer.before.empty() || unread ? Role::kOutput : Role::kInOut;
   }
 
-  void MakeSpec() {
+  void MakeSpec(const ptx::ValidModule& module) {
     KernelSpec& spec = out_.spec;
     spec.name = signature_.name.substr(signature_.name.rfind(':') + 1);
     spec.bytes = Expr(0);  // buffers may be larger than the part that the kernel touches
     for (size_t i = 0; i < launch_.buffers.size(); ++i) AddBuffer(i);
-    for (const capture::CapturedSymbol& symbol : launch_.symbols) {
-      ArgSpec& arg = spec.args.emplace_back();
-      arg.name = "symbol_" + symbol.name;
-      arg.dtype = DType::kUInt8;
-      arg.shape = {Expr(static_cast<int64_t>(symbol.bytes))};
-      arg.fill = BlobFill(symbol.before);
-      out_.plan.symbols.push_back({symbol.name, arg.name});
-    }
+    for (size_t i = 0; i < launch_.symbols.size(); ++i) AddSymbol(i, module);
   }
 
-  Fill BlobFill(const BlobId& id) const {
-    return {.kind = Fill::Kind::kBlob, .path = blobs_.string(), .digest = id};
+  void AddSymbol(size_t number, const ptx::ValidModule& module) {
+    const CapturedSymbol& symbol = launch_.symbols[number];
+    ArgSpec& arg = out_.spec.args.emplace_back();
+    arg.name = "symbol_" + symbol.name;
+    arg.dtype = TypeOfSymbol(symbol, module);
+    arg.shape = {Expr(static_cast<int64_t>(symbol.bytes / SizeOf(arg.dtype)))};
+    arg.role = symbol.after.empty() ? Role::kInput : Role::kInOut;
+    arg.fill = BlobFill(launch_.buffers.size() + number);
+    out_.plan.symbols.push_back({symbol.name, arg.name});
+  }
+
+  /// PTX declares scalars with their types, and arrays of anything as bytes.
+  static DType TypeOfSymbol(const CapturedSymbol& symbol, const ptx::ValidModule& module) {
+    for (const ptx::Variable& variable : module.globals()) {
+      if (variable.name != symbol.name || variable.bytes != symbol.bytes) continue;
+      if (variable.type == ptx::Type::kF32) return DType::kFloat32;
+      if (variable.type == ptx::Type::kF64) return DType::kFloat64;
+    }
+    return DType::kUInt8;
+  }
+
+  /// Fill of a buffer, or of a symbol behind them.
+  Fill BlobFill(size_t number) const {
+    return {.kind = Fill::Kind::kBlob, .path = blobs_.string(), .digest = contents_[number]};
   }
 
   void AddBuffer(size_t number) {
@@ -144,7 +177,7 @@ class Builder {
     if (buffer.before.empty())
       arg.fill.kind = Fill::Kind::kZeros;  // the program left it unwritten, and it is not used
     else
-      arg.fill = BlobFill(buffer.before);
+      arg.fill = BlobFill(number);
   }
 
   void MakePlan(const ptx::Function& entry) {
@@ -217,6 +250,7 @@ class Builder {
   KernelAccesses accesses_;
   Signature signature_;
   std::vector<BufferFacts> facts_;
+  std::vector<std::string> contents_;  ///< names of what buffers and symbols hold before the launch
   UserKernel out_;
 };
 

@@ -24,8 +24,8 @@
 namespace atunner {
 
 /// `blobs`: folder of the capture's contents. kUnsupported says why the launch cannot be verified:
-/// it was recorded without its memory, its memory holds addresses, it changes a variable of the
-/// module. kInvalidInput for PTX that cannot be read.
+/// it was recorded without its memory, or it wrote nothing. Lists of addresses in its memory become
+/// further blobs. kInvalidInput for PTX that cannot be read.
 Result<UserKernel> KernelOfLaunch(const capture::Capture& capture,
                                   const capture::CapturedLaunch& launch, const Path& blobs);
 

@@ -62,8 +62,13 @@ const CapturedLaunch* NearestTo(const LaunchGroup& group,
 
 /// Adds the times of a kernel's groups: those measured, else the predicted time of the nearest
 /// recorded launch, by the number of threads.
-void AddSeconds(const capture::Capture& capture, Predictions* predictions, KernelShare& share) {
-  const auto launches = capture.RepeatableLaunches(share.kernel);
+void AddSeconds(const capture::Capture& capture, const Path& blobs, Predictions* predictions,
+                KernelShare& share) {
+  auto launches = capture.RepeatableLaunches(share.kernel);
+  // E.g. the last step of a search writes nothing; an earlier one does.
+  std::erase_if(launches, [&](const CapturedLaunch* launch) {
+    return !KernelOfLaunch(capture, *launch, blobs);
+  });
   std::map<const CapturedLaunch*, double> known;
   double most = -1;
   for (const LaunchGroup& group : capture.groups) {
@@ -124,7 +129,7 @@ Result<std::vector<KernelShare>> SharesOf(const capture::Capture& capture, const
       share.launches += group.launches;
       ++share.configurations;
     }
-    AddSeconds(capture, predictions ? &*predictions : nullptr, share);
+    AddSeconds(capture, capture::BlobsOf(folder), predictions ? &*predictions : nullptr, share);
     all += share.seconds;
   }
   for (KernelShare& share : shares) share.share = all > 0 ? share.seconds / all : 0;

@@ -9,6 +9,7 @@
 #include "atunner/base/files.h"
 #include "atunner/base/random.h"
 #include "atunner/capture/blob_store.h"
+#include "atunner/capture/placed_addresses.h"
 
 namespace atunner {
 namespace {
@@ -27,7 +28,8 @@ Result<std::vector<std::byte>> FromFile(const ArgSpec& arg, uint64_t bytes) {
 }
 
 Result<std::vector<std::byte>> FromBlob(const ArgSpec& arg, uint64_t bytes) {
-  ATUNNER_TRY(const std::string text, capture::BlobStore(arg.fill.path).Get(arg.fill.digest));
+  ATUNNER_TRY(const std::string text,
+              capture::BlobStore(arg.fill.path).Get(capture::ContentsOf(arg.fill.digest)));
   if (text.size() < bytes)
     return Invalid(fmt::format("blob {} holds {} bytes, argument '{}' has {}", arg.fill.digest,
                                text.size(), arg.name, bytes),

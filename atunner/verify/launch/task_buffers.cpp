@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "atunner/verify/inputs/host_fill.h"
 #include "atunner/verify/launch/poison.h"
@@ -21,7 +22,31 @@ constexpr uint64_t kSkewBytes = 256;
 constexpr uint64_t kMostSkew = 1;                  // of sets that share memory
 constexpr uint64_t kWorkspacePositions = 1 << 20;  // beyond those of all arguments
 
+/// Calls `change` with the bytes from the first address of the table to the last, which `begin` is
+/// the offset of, and writes them back.
+template <typename Change>
+Status ChangeTable(Device& device, const AddressTable& table, const Change& change) {
+  if (table.values.empty()) return {};
+  const uint64_t begin = table.values.front().first;
+  std::vector<std::byte> bytes(table.values.back().first + sizeof(DeviceAddress) - begin);
+  ATUNNER_RETURN_IF_ERROR(device.CopyOut(bytes, table.at + begin));
+  for (const auto& [offset, address] : table.values) change(bytes.data() + offset - begin, address);
+  return device.CopyIn(table.at + begin, bytes);
+}
+
 }  // namespace
+
+Status AddressTable::Put(Device& device) const {
+  return ChangeTable(device, *this, [](std::byte* word, DeviceAddress address) {
+    std::memcpy(word, &address, sizeof address);
+  });
+}
+
+Status AddressTable::TakeOut(Device& device) const {
+  return ChangeTable(device, *this, [](std::byte* word, DeviceAddress address) {
+    if (std::memcmp(word, &address, sizeof address) == 0) std::memset(word, 0, sizeof address);
+  });
+}
 
 Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, size_t position,
                                                         uint32_t skew) const {
@@ -43,6 +68,10 @@ Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, 
   ATUNNER_TRY(tensor.memory,
               device_->Allocate(lead + static_cast<uint64_t>(tensor.shape.bytes) + room));
   tensor.address = tensor.memory->address() + lead;
+  if (arg.fill.kind == Fill::Kind::kBlob) {
+    ATUNNER_TRY(tensor.addresses,
+                capture::AddressesOf(capture::BlobStore(arg.fill.path), arg.fill.digest));
+  }
   return tensor;
 }
 
@@ -95,6 +124,38 @@ const TaskBuffers::Tensor* TaskBuffers::Find(std::string_view name) const {
   return nullptr;
 }
 
+const TaskBuffers::Tensor* TaskBuffers::At(uint64_t position) const {
+  const auto found = std::ranges::find(tensors_, position, &Tensor::position);
+  return found == tensors_.end() ? nullptr : &*found;
+}
+
+namespace {
+
+/// The addresses in a tensor's memory, which is at `at`.
+Result<AddressTable> TableOf(const TaskBuffers& buffers, const TaskBuffers::Tensor& tensor,
+                             DeviceAddress at, const AddressOf& elsewhere) {
+  AddressTable table{at, {}, tensor.is_output()};
+  for (const capture::PlacedAddress& one : tensor.addresses) {
+    const TaskBuffers::Tensor* to = buffers.At(one.argument);
+    const auto bytes = static_cast<uint64_t>(tensor.shape.bytes);
+    if (to == nullptr || bytes < sizeof(DeviceAddress) || one.at > bytes - sizeof(DeviceAddress))
+      return Invalid("the addresses in '" + tensor.spec->name + "' do not fit its task");
+    const auto moved = elsewhere ? elsewhere(to->spec->name) : std::nullopt;
+    table.values.emplace_back(one.at, moved.value_or(to->address) + one.offset);
+  }
+  return table;
+}
+
+}  // namespace
+
+Status TaskBuffers::PutAddresses() const {
+  for (const Tensor& tensor : tensors_) {
+    ATUNNER_TRY(const AddressTable table, TableOf(*this, tensor, tensor.address, {}));
+    ATUNNER_RETURN_IF_ERROR(table.Put(*device_));
+  }
+  return {};
+}
+
 Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const {
   for (const Tensor& tensor : tensors_) {
     if (!tensor.is_input()) continue;
@@ -102,7 +163,7 @@ Status TaskBuffers::DrawInputs(JudgeKernels& kernels, const InputInstance& insta
                                                tensor.position, instance));
     device_->MarkContents(tensor.address, static_cast<uint64_t>(tensor.shape.bytes), true);
   }
-  return {};
+  return PutAddresses();
 }
 
 namespace {
@@ -259,13 +320,25 @@ Result<KernelArg> BindArg(Device& device, const ConcreteStep& step, const Concre
   return Pointing(device, arg, *address);
 }
 
-Status AddSymbolCopy(const SymbolCopy& copy, const TaskBuffers& buffers, BoundPlan& bound) {
-  const TaskBuffers::Tensor* tensor = buffers.Find(copy.tensor);
+Status AddSymbolCopy(const SymbolCopy& copy, const Addresses& addresses, BoundPlan& bound) {
+  const TaskBuffers::Tensor* tensor = addresses.buffers.Find(copy.tensor);
   if (!tensor)
     return Invalid("the symbol '" + copy.symbol + "' copies the unknown argument '" + copy.tensor +
                    "'");
-  bound.symbol_copies.push_back(
-      {copy.symbol, tensor->address, static_cast<uint64_t>(tensor->shape.bytes)});
+  const auto address = addresses.Of({ArgBinding::Kind::kTensor, copy.tensor, {}});
+  bound.symbol_copies.push_back({copy.symbol, address.value_or(tensor->address),
+                                 static_cast<uint64_t>(tensor->shape.bytes), tensor->is_output()});
+  return {};
+}
+
+Status AddTables(const Addresses& addresses, BoundPlan& bound) {
+  for (const TaskBuffers::Tensor& tensor : addresses.buffers.tensors()) {
+    if (tensor.addresses.empty()) continue;
+    const auto at = addresses.Of({ArgBinding::Kind::kTensor, tensor.spec->name, {}});
+    ATUNNER_TRY(
+        bound.tables.emplace_back(),
+        TableOf(addresses.buffers, tensor, at.value_or(tensor.address), addresses.elsewhere));
+  }
   return {};
 }
 
@@ -290,7 +363,8 @@ Result<BoundPlan> BindPlan(Device& device, const LaunchPlan& plan, const KernelS
     }
   }
   for (const SymbolCopy& copy : concrete.symbols)
-    ATUNNER_RETURN_IF_ERROR(AddSymbolCopy(copy, buffers, bound));
+    ATUNNER_RETURN_IF_ERROR(AddSymbolCopy(copy, addresses, bound));
+  ATUNNER_RETURN_IF_ERROR(AddTables(addresses, bound));
   return bound;
 }
 
@@ -313,7 +387,39 @@ Status PoisonWorkspaces(Device& device, JudgeKernels& kernels, const BoundPlan& 
   return {};
 }
 
+namespace {
+
+Status PutTables(Device& device, const BoundPlan& plan) {
+  for (const AddressTable& table : plan.tables) ATUNNER_RETURN_IF_ERROR(table.Put(device));
+  return {};
+}
+
+/// Exchanges the contents of a symbol and of its tensor.
+Status Exchange(Device& device, LoadedModule& module, const BoundPlan::Copy& copy) {
+  ATUNNER_TRY(const auto found, device.FindSymbol(module, copy.symbol));
+  std::vector<std::byte> tensor(copy.bytes), symbol(copy.bytes);
+  ATUNNER_RETURN_IF_ERROR(device.CopyOut(tensor, copy.from));
+  ATUNNER_RETURN_IF_ERROR(device.CopyOut(symbol, found.first));
+  ATUNNER_RETURN_IF_ERROR(device.CopyIn(copy.from, symbol));
+  return device.CopyIn(found.first, tensor);
+}
+
+/// Results of a completed run go where they are compared. The module's variables get their old
+/// contents: whatever else of its state has changed would be carried over to the next launch.
+Status FetchOutputs(Device& device, LoadedModule& module, const BoundPlan& plan) {
+  for (const BoundPlan::Copy& copy : plan.symbol_copies) {
+    if (copy.is_output) ATUNNER_RETURN_IF_ERROR(Exchange(device, module, copy));
+  }
+  for (const AddressTable& table : plan.tables) {
+    if (table.is_output) ATUNNER_RETURN_IF_ERROR(table.TakeOut(device));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) {
+  if (!plan.symbol_copies.empty()) ATUNNER_RETURN_IF_ERROR(PutTables(device, plan));
   for (const BoundPlan::Copy& copy : plan.symbol_copies) {
     ATUNNER_TRY(const auto found, device.FindSymbol(module, copy.symbol));
     if (found.second < copy.bytes) {
@@ -327,6 +433,7 @@ Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) 
 
 Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan,
                               const LaunchOptions& options) {
+  ATUNNER_RETURN_IF_ERROR(PutTables(device, plan));
   LaunchOutcome all;
   for (const BoundStep& step : plan.steps) {
     ATUNNER_TRY(LaunchOutcome outcome,
@@ -335,6 +442,7 @@ Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundP
     all = std::move(outcome);
     if (!all.completed()) break;
   }
+  if (all.completed()) ATUNNER_RETURN_IF_ERROR(FetchOutputs(device, module, plan));
   return all;
 }
 

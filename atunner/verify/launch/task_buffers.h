@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "atunner/capture/placed_addresses.h"
 #include "atunner/device/device.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/verify/launch/judge_kernels.h"
@@ -38,6 +39,8 @@ class TaskBuffers {
     DeviceAddress address = 0;       ///< of the payload, behind the guard zone
     /// The task's argument with a fill for these sizes, if its fill depends on them
     std::unique_ptr<ArgSpec> bound;
+    /// Addresses of other tensors that its captured contents hold
+    std::vector<capture::PlacedAddress> addresses;
 
     bool is_input() const { return spec->role != Role::kOutput; }
     bool is_output() const { return spec->role != Role::kInput; }
@@ -62,6 +65,9 @@ class TaskBuffers {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const Tensor* Find(std::string_view name) const;
 
+  /// The tensor that is this argument of the spec.
+  const Tensor* At(uint64_t position) const;
+
   /// Fills every input and in-out tensor with the instance's values.
   Status DrawInputs(JudgeKernels& kernels, const InputInstance& instance) const;
   /// Fills the outputs with poison, in-out tensors excepted. Each has a stream of its own: see
@@ -69,6 +75,9 @@ class TaskBuffers {
   Status PoisonOutputs(JudgeKernels& kernels, const Poison& poison) const;
   /// What PoisonOutputs fills a tensor with; nullopt for in-out tensors.
   static std::optional<Poison> PoisonOf(const Tensor& tensor, const Poison& poison);
+  /// Puts the addresses into captured contents, where those are filled by other means than
+  /// DrawInputs.
+  Status PutAddresses() const;
   Status ArmGuards() const;
   /// The tensor whose guard zone changed and the distance, e.g. "y, 4 bytes after its end"; nullopt
   /// if all are intact.
@@ -91,14 +100,29 @@ struct BoundStep {
   std::vector<KernelArg> args;
 };
 
+/// Addresses that memory holds while a plan runs, see capture/placed_addresses.h.
+struct AddressTable {
+  DeviceAddress at = 0;  ///< of the memory
+  /// Offset in the memory, ascending, and the address that is put there
+  std::vector<std::pair<uint64_t, DeviceAddress>> values;
+  /// The plan may change the memory. Afterwards addresses that are still there become zeros, so
+  /// that results do not depend on where tensors are.
+  bool is_output = false;
+
+  Status Put(Device& device) const;
+  Status TakeOut(Device& device) const;
+};
+
 struct BoundPlan {
   std::vector<BoundStep> steps;
+  std::vector<AddressTable> tables;
   std::vector<std::unique_ptr<Buffer>> workspaces;
   std::vector<std::unique_ptr<Texture>> textures;
   struct Copy {
     std::string symbol;
     DeviceAddress from = 0;
     uint64_t bytes = 0;
+    bool is_output = false;  ///< kernels change the symbol
   };
   std::vector<Copy> symbol_copies;
 };
@@ -130,7 +154,9 @@ Status PoisonWorkspaces(Device& device, JudgeKernels& kernels, const BoundPlan& 
 /// Copies tensors into the module's symbols (constant memory), as the plan asks.
 Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan);
 
-/// Runs all steps and waits. Stops at the first that does not complete.
+/// Puts addresses where memory holds some, runs all steps and waits. Stops at the first that does
+/// not complete. Otherwise the results in symbols are put into their tensors, and the symbols get
+/// the contents back that they had before.
 Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan,
                               const LaunchOptions& options);
 

@@ -78,7 +78,12 @@ void PrintResult(const jobs::TuningResult& result, bool json) {
 }
 
 Json KernelJson(const jobs::TunedKernel& kernel) {
-  Json json{{"kernel", kernel.kernel}, {"share", kernel.share}, {"obstacle", kernel.obstacle}};
+  const bool tuned = kernel.run && kernel.run->found();
+  Json json{{"kernel", kernel.kernel},
+            {"share", kernel.share},
+            {"obstacle", kernel.obstacle},
+            {"tuned", tuned},
+            {"gain", tuned ? jobs::GainOf(kernel.run->report) : 1.0}};
   if (kernel.run) json["run"] = kernel.run->summary;
   return json;
 }
