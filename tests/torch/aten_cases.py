@@ -1,20 +1,13 @@
-"""A call or more of every operator of aten.def, as exported programs have them."""
+"""Calls of all operators of aten.def, as exported programs have them."""
 import torch
 
-#: Operators that PyTorch 1.13 lacks or that take other arguments there.
+#: Operators that are not called alone.
 NOT_CALLED = {
-    "aten._native_batch_norm_legit_no_training.default": "later than 1.13",
-    "aten._prelu_kernel.default": "later than 1.13",
-    "aten.mT.default": "later than 1.13 as an operator",
     "aten.nll_loss2d_forward.default": "images, compared by nll_loss_nd",
-    "aten.native_dropout.default": "in training only",
-    "aten.rms_norm.default": "later than 1.13",
-    "aten.scaled_dot_product_attention.default": "later than 1.13",
-    "aten.squeeze.dims": "later than 1.13",
+    "aten.native_dropout.default": "random numbers in training only",
     "aten.to.device": "like to.dtype",
     "aten.to.dtype_layout": "like to.dtype",
     "aten.to.other": "like to.dtype",
-    "aten.unflatten.int": "later than 1.13 as an operator",
 }
 
 
@@ -37,6 +30,14 @@ class Case:
             for a in self.args
         ]
         return f"{self.target}({', '.join(shown)}{', ' + str(self.kwargs) if self.kwargs else ''})"[:200]
+
+
+class Written(Case):
+    """A call of an operator that this PyTorch may lack: its result is computed in another way."""
+
+    def __init__(self, target, expected, **arguments):
+        super().__init__(target, **arguments)
+        self.expected = expected
 
 
 def x(*shape):
@@ -349,7 +350,47 @@ def losses():
     yield Case("aten.cross_entropy_loss.default", x(5, 4, 2), torch.randint(0, 4, (5, 2)), positive(4))
 
 
+def attention(q, k, v, mask=None, scale=None, causal=False):
+    """Scaled dot-product attention by its definition."""
+    scores = q @ k.transpose(-2, -1) * (q.size(-1) ** -0.5 if scale is None else scale)
+    if causal:
+        seen = torch.ones(q.size(-2), k.size(-2)).tril().bool()
+        scores = scores.masked_fill(~seen, float("-inf"))
+    if mask is not None and mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    elif mask is not None:
+        scores = scores + mask
+    return scores.softmax(-1) @ v
+
+
+def later():
+    """Operators of later versions than 1.13."""
+    target = "aten.scaled_dot_product_attention.default"
+    for shape, keys in [((2, 3, 4, 8), (2, 3, 4, 8)), ((2, 3, 4, 8), (2, 3, 6, 8)), ((3, 4, 8), (3, 6, 8))]:
+        q, k, v = x(*shape), x(*keys), x(*keys)
+        yield Written(target, attention(q, k, v), query=q, key=k, value=v)
+        yield Written(target, attention(q, k, v, causal=True), query=q, key=k, value=v, is_causal=True)
+        yield Written(target, attention(q, k, v, scale=0.3), query=q, key=k, value=v, scale=0.3)
+        mask = x(shape[-2], keys[-2])
+        yield Written(target, attention(q, k, v, mask), query=q, key=k, value=v, attn_mask=mask)
+        mask = mask > -1
+        mask[:, 0] = True
+        yield Written(target, attention(q, k, v, mask), query=q, key=k, value=v, attn_mask=mask)
+    a, w = x(3, 8), x(8)
+    yield Written("aten.rms_norm.default", a * (a.square().mean(-1, True) + 1e-6).rsqrt() * w,
+                  input=a, normalized_shape=[8], weight=w, eps=1e-6)
+    a = x(2, 3, 4)
+    mean, var, w, b = x(3), positive(3), x(3), x(3)
+    yield Written("aten._native_batch_norm_legit_no_training.default",
+                  torch.nn.functional.batch_norm(a, mean, var, w, b, eps=1e-4), input=a, weight=w, bias=b,
+                  running_mean=mean, running_var=var, momentum=0.1, eps=1e-4)
+    yield Written("aten._prelu_kernel.default", torch.nn.functional.prelu(a, w), self=a, weight=w.view(1, 3, 1))
+    yield Written("aten.mT.default", a.transpose(-2, -1), self=a)
+    yield Written("aten.unflatten.int", a.reshape(2, 3, 2, 2), self=a, dim=-1, sizes=[2, -1])
+    yield Written("aten.squeeze.dims", x(1, 3, 1)[0] * 0 + 1, **{"self": torch.ones(1, 3, 1, dtype=torch.float64), "dim": [0]})
+
+
 def aten_cases():
     """All calls."""
-    for part in (arithmetic, unary, copies, layout, indexing, products, reductions, norms, windows, losses):
+    for part in (arithmetic, unary, copies, layout, indexing, products, reductions, norms, windows, losses, later):
         yield from part()

@@ -118,6 +118,6 @@ def modules():
     )
     yield (
         "upward",
-        nn.Sequential(nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1), nn.SiLU()),
+        nn.Sequential(nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1), nn.SiLU()),
         (real(2, 4, 5, 5),),
     )

@@ -62,8 +62,8 @@ void BuildConvolution(Call& call) {
   const WindowAxes axes = GeometryOf(call, ws.size() - 2, true);
   if (call.Flag("causal")) {
     for (size_t i = 2; i < ws.size(); ++i)
-      x = call.g.Add(
-          Pad{static_cast<int64_t>(i), axes[0].dilation * (ws[i].factor() - 1), 0, 0, 0}, {x});
+      x = call.g.Add(Pad{static_cast<int64_t>(i), axes[0].dilation * (ws[i].factor() - 1), 0, 0, 0},
+                     {x});
     if (!call.Check(axes[0].low == 0, "causal with padding",
                     "the filter decides how much is added"))
       return;
@@ -79,9 +79,9 @@ void BuildTransposedConvolution(Call& call) {
   const Value x = ImageInput(call, "x", 0);
   const Value w = ImageInput(call, "w", 1);
   const std::vector<int64_t> added(n, call.Whole("output_padding"));
-  ImageOutput(call, "y",
-              ConvolveTransposed(call.g, x, w, call.Whole("groups"), GeometryOf(call, n, true),
-                                 added));
+  ImageOutput(
+      call, "y",
+      ConvolveTransposed(call.g, x, w, call.Whole("groups"), GeometryOf(call, n, true), added));
 }
 
 void Pool(Call& call, Combine op) {

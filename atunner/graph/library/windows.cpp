@@ -44,9 +44,9 @@ Value Windows(GraphBuilder& g, Value x, int64_t first, const std::vector<int64_t
       x = g.Add(Pad{axis, axes[i].low, axes[i].high, 0, value}, {x});
   }
   for (size_t i = 0; i < sizes.size(); ++i)
-    x = g.Add(Window{first + 2 * static_cast<int64_t>(i), sizes[i], axes[i].stride,
-                     axes[i].dilation},
-              {x});
+    x = g.Add(
+        Window{first + 2 * static_cast<int64_t>(i), sizes[i], axes[i].stride, axes[i].dilation},
+        {x});
   return x;
 }
 

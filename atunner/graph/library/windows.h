@@ -1,4 +1,5 @@
-// Windows of images and convolutions on values of a graph, with a geometry of its own for each axis.
+// Windows of images and convolutions on values of a graph, with a geometry of its own for each
+// axis.
 #pragma once
 
 #include <cstdint>

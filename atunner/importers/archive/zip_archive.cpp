@@ -199,9 +199,9 @@ Status ZipArchive::CheckOverlaps() const {
   for (size_t i = 1; i < sorted.size(); ++i) {
     const ZipEntry& before = sorted[i - 1].first;
     if (before.offset + before.size > sorted[i].first.offset)
-      return Invalid(fmt::format("the entries '{}' and '{}' overlap", sorted[i - 1].second,
-                                 sorted[i].second),
-                     where_);
+      return Invalid(
+          fmt::format("the entries '{}' and '{}' overlap", sorted[i - 1].second, sorted[i].second),
+          where_);
   }
   return {};
 }

@@ -15,6 +15,17 @@ using graph::Extent;
 using graph::Shape;
 using graph::Value;
 
+namespace {
+
+/// Tensors have less than 2^40 elements. Larger numbers in a program are "to the end", or wrong;
+/// limits keep what is computed of them from overflowing.
+constexpr int64_t kMostElements = int64_t{1} << 40;
+constexpr int64_t kLargestStep = int64_t{1} << 22;  ///< of windows: size, stride, dilation, …
+
+int64_t Bounded(int64_t value) { return std::clamp(value, -kMostElements, kMostElements); }
+
+}  // namespace
+
 AtenCall::AtenCall(graph::GraphBuilder& builder, const ProgramNode& node,
                    const std::vector<Parameter>& parameters, const Values& values,
                    const ExportedProgram& program, LibraryCache& cache)
@@ -94,7 +105,7 @@ int64_t AtenCall::Whole(std::string_view name) {
     if (const auto* flag = std::get_if<bool>(argument)) return *flag ? 1 : 0;
   }
   const auto* whole = Get<int64_t>(name, "an integer");
-  return whole == nullptr ? 0 : *whole;
+  return whole == nullptr ? 0 : Bounded(*whole);
 }
 
 bool AtenCall::Flag(std::string_view name) {
@@ -116,19 +127,26 @@ DType AtenCall::Type(std::string_view name) {
 Integers AtenCall::Wholes(std::string_view name) {
   const Argument* argument = Find(name);
   if (argument != nullptr) {
-    if (const auto* whole = std::get_if<int64_t>(argument)) return {*whole};
+    if (const auto* whole = std::get_if<int64_t>(argument)) return {Bounded(*whole)};
   }
   const auto* wholes = Get<Integers>(name, "a list of integers");
-  return wholes == nullptr ? Integers() : *wholes;
+  Integers list = wholes == nullptr ? Integers() : *wholes;
+  for (int64_t& each : list) each = Bounded(each);
+  return list;
 }
 
 Integers AtenCall::PerAxis(std::string_view name, size_t n, int64_t fallback) {
   Integers list = Has(name) ? Wholes(name) : Integers();
   if (list.empty()) list = {fallback};
   if (list.size() == 1) list.resize(n, list[0]);
-  if (!Check(list.size() == n, fmt::format("the argument '{}' has {} numbers for {} axes", name,
-                                           list.size(), n)))
+  if (!Check(list.size() == n,
+             fmt::format("the argument '{}' has {} numbers for {} axes", name, list.size(), n)))
     list.resize(n, fallback);
+  for (int64_t& each : list) {
+    if (!Check(each >= -kLargestStep && each <= kLargestStep,
+               fmt::format("the argument '{}' has the number {}", name, each)))
+      each = fallback;
+  }
   return list;
 }
 
@@ -199,9 +217,12 @@ DType Promoted(DType a, DType b) {
   if (SizeOf(a) != SizeOf(b)) return SizeOf(a) > SizeOf(b) ? a : b;
   if (IsFloat(a)) return DType::kFloat32;
   switch (SizeOf(a)) {  // a signed and an unsigned integer of one width
-    case 1: return DType::kInt16;
-    case 2: return DType::kInt32;
-    default: return DType::kInt64;
+    case 1:
+      return DType::kInt16;
+    case 2:
+      return DType::kInt32;
+    default:
+      return DType::kInt64;
   }
 }
 

@@ -11,9 +11,9 @@ namespace atunner::importers {
 #define ATUNNER_BUILDER(name) std::vector<graph::Value> name(AtenCall& call, std::string_view text)
 
 // pointwise.cpp
-ATUNNER_BUILDER(Expression);  ///< text: an expression over the arguments' names
+ATUNNER_BUILDER(Expression);   ///< text: an expression over the arguments' names
 ATUNNER_BUILDER(FromLibrary);  ///< text: "leaky_relu slope=negative_slope"
-ATUNNER_BUILDER(AddScaled);   ///< text: add, sub or rsub
+ATUNNER_BUILDER(AddScaled);    ///< text: add, sub or rsub
 ATUNNER_BUILDER(Power);
 ATUNNER_BUILDER(Where);
 ATUNNER_BUILDER(MaskedFill);
@@ -23,7 +23,7 @@ ATUNNER_BUILDER(Gelu);
 ATUNNER_BUILDER(Softplus);
 ATUNNER_BUILDER(Glu);
 ATUNNER_BUILDER(Prelu);
-ATUNNER_BUILDER(Same);    ///< the operand: copies, dropout in inference
+ATUNNER_BUILDER(Same);  ///< the operand: copies, dropout in inference
 ATUNNER_BUILDER(Dropout);
 ATUNNER_BUILDER(Convert);
 
@@ -73,12 +73,12 @@ ATUNNER_BUILDER(Linear);
 ATUNNER_BUILDER(Attention);
 
 // reductions.cpp
-ATUNNER_BUILDER(Reduction);       ///< text: the library's operator
-ATUNNER_BUILDER(Extreme);         ///< text: max or min; values and indices along an axis
-ATUNNER_BUILDER(Variance);        ///< text: var or std
+ATUNNER_BUILDER(Reduction);  ///< text: the library's operator
+ATUNNER_BUILDER(Extreme);    ///< text: max or min; values and indices along an axis
+ATUNNER_BUILDER(Variance);   ///< text: var or std
 ATUNNER_BUILDER(VarianceAndMean);
 ATUNNER_BUILDER(PNorm);
-ATUNNER_BUILDER(AlongAxis);       ///< text: softmax, log_softmax, cumsum, cumprod
+ATUNNER_BUILDER(AlongAxis);  ///< text: softmax, log_softmax, cumsum, cumprod
 
 // norms.cpp
 ATUNNER_BUILDER(LayerNorm);

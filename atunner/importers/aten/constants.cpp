@@ -39,9 +39,9 @@ std::vector<Value> Arange(AtenCall& call, std::string_view) {
   const double count = std::ceil((end - start) / step);
   if (!call.Check(step != 0 && count >= 1 && count < 1e12, "the range has no elements")) return {};
   const DType type = TypeAsked(call, DType::kInt64);
-  const std::string body = fmt::format(
-      "cast(cast(index(-1), float64) * ({}) + ({}), {})", graph::PrintNumber(step),
-      graph::PrintNumber(start), Name(type));
+  const std::string body = fmt::format("cast(cast(index(-1), float64) * ({}) + ({}), {})",
+                                       graph::PrintNumber(step), graph::PrintNumber(start),
+                                       Name(type));
   return {call.g.Map(body, {}, {graph::Extent(static_cast<int64_t>(count))})};
 }
 

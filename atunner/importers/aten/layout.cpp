@@ -11,8 +11,13 @@ namespace {
 
 using graph::Value;
 
+/// The product of sizes, or 0 if it is no number of elements.
 int64_t CountOf(const Integers& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+  int64_t count = 1;
+  for (const int64_t size : sizes) {
+    if (size < 1 || __builtin_mul_overflow(count, size, &count)) return 0;
+  }
+  return count;
 }
 
 Value Broadcast(AtenCall& call, Value x, const Integers& sizes) {
@@ -134,7 +139,7 @@ std::vector<Value> Repeat(AtenCall& call, std::string_view) {
   for (size_t i = 0; i < repeats.size(); ++i) {
     before.insert(before.end(), {1, given[i]});
     wide.insert(wide.end(), {repeats[i], given[i]});
-    merged.push_back(repeats[i] * given[i]);
+    merged.push_back(CountOf({repeats[i], given[i]}));
   }
   return {call.Reshape(Broadcast(call, call.Reshape(x, before), wide), merged)};
 }
@@ -149,8 +154,8 @@ std::vector<Value> Flip(AtenCall& call, std::string_view) {
 /// Pairs of counts, the last axis first. Negative counts cut elements off.
 std::vector<Value> ConstantPad(AtenCall& call, std::string_view) {
   Value x = call.Tensor("self");
-  if (call.Has("mode") && !call.Check(call.Text("mode") == "constant",
-                                      "padding of the mode " + call.Text("mode")))
+  if (call.Has("mode") &&
+      !call.Check(call.Text("mode") == "constant", "padding of the mode " + call.Text("mode")))
     return {};
   const Integers counts = call.Wholes("pad");
   const double value = call.Has("value") ? call.Real("value") : 0;
@@ -164,9 +169,8 @@ std::vector<Value> ConstantPad(AtenCall& call, std::string_view) {
                                   call.Size(x, axis) + std::min<int64_t>(high, 0), 1},
                      {x});
     if (low > 0 || high > 0)
-      x = call.g.Add(graph::Pad{axis, std::max<int64_t>(low, 0), std::max<int64_t>(high, 0), 0,
-                                value},
-                     {x});
+      x = call.g.Add(
+          graph::Pad{axis, std::max<int64_t>(low, 0), std::max<int64_t>(high, 0), 0, value}, {x});
   }
   return {x};
 }

@@ -29,23 +29,20 @@ std::vector<Value> LossOfLabels(AtenCall& call, Value log_probabilities) {
   const Value label = call.Reshape(labels, one);
   const auto axis = static_cast<int>(sizes.size() - classes);
   const int64_t ignored = call.Whole("ignore_index");
-  const Value hit = call.g.Map(
-      fmt::format("a == index(-{}) & a != {}", axis, ignored), {label},
-      graph::Shape(sizes.begin(), sizes.end()));
+  const Value hit = call.g.Map(fmt::format("a == index(-{}) & a != {}", axis, ignored), {label},
+                               graph::Shape(sizes.begin(), sizes.end()));
   const DType type = call.TypeOf(log_probabilities);
-  const Value weight = call.Has("weight") ? call.Reshape(call.g.Cast(call.Tensor("weight"), type),
-                                                         shape)
-                                          : call.Filled(shape, type, 1);
+  const Value weight = call.Has("weight")
+                           ? call.Reshape(call.g.Cast(call.Tensor("weight"), type), shape)
+                           : call.Filled(shape, type, 1);
   const Integers along = {static_cast<int64_t>(classes)};
-  const Value losses = call.g.Reduce(Combine::kSum,
-                                     call.g.Map("select(a, -b * c, 0)",
-                                                {hit, log_probabilities, weight}),
-                                     along);
+  const Value losses = call.g.Reduce(
+      Combine::kSum, call.g.Map("select(a, -b * c, 0)", {hit, log_probabilities, weight}), along);
   const int64_t reduction = call.Whole("reduction");
   if (reduction == 0) return {losses};
   const Value sum = call.g.Reduce(Combine::kSum, losses, AllAxes(call, losses));
-  const Value weights = call.g.Reduce(
-      Combine::kSum, call.g.Map("select(a, b, 0)", {hit, weight}), AllAxes(call, hit));
+  const Value weights = call.g.Reduce(Combine::kSum, call.g.Map("select(a, b, 0)", {hit, weight}),
+                                      AllAxes(call, hit));
   return {reduction == 1 ? call.g.Map("a / b", {sum, weights}) : sum, weights};
 }
 

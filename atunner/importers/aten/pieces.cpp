@@ -35,7 +35,10 @@ std::vector<Value> Pieces(AtenCall& call, Value x, int64_t axis, const Integers&
 
 /// Pieces of `size` elements, of which the last may be shorter.
 std::vector<Value> EqualPieces(AtenCall& call, Value x, int64_t axis, int64_t size) {
-  if (!call.Check(size >= 1, "the pieces are empty")) return {};
+  constexpr int64_t kMostPieces = 100'000;
+  if (!call.Check(size >= 1, "the pieces are empty") ||
+      !call.Check(call.Size(x, axis) / size < kMostPieces, "there are too many pieces"))
+    return {};
   Integers sizes;
   for (int64_t left = call.Size(x, axis); left > 0; left -= size)
     sizes.push_back(std::min(left, size));
@@ -77,7 +80,7 @@ std::vector<Value> SliceAxis(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("self");
   const int64_t axis = call.Axis("dim", x);
   const int64_t extent = call.Size(x, axis);
-  // Python's rule: negative ends count from the behind, and ends beyond the axis are its ends.
+  // Python's rule: negative ends count from behind, and ends beyond the axis are its ends.
   const auto end_of = [&](std::string_view name, int64_t fallback) {
     int64_t end = call.Has(name) ? call.Whole(name) : fallback;
     if (end < 0) end += extent;
@@ -95,8 +98,8 @@ std::vector<Value> Narrow(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("self");
   const int64_t axis = call.Axis("dim", x);
   const int64_t start = call.Whole("start");
-  return {Piece(call, x, axis, start < 0 ? start + call.Size(x, axis) : start,
-                call.Whole("length"))};
+  return {
+      Piece(call, x, axis, start < 0 ? start + call.Size(x, axis) : start, call.Whole("length"))};
 }
 
 std::vector<Value> Select(AtenCall& call, std::string_view) {

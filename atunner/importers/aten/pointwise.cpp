@@ -126,24 +126,26 @@ std::vector<Value> Where(AtenCall& call, std::string_view) {
                                : call.g.Scalar(type, call.Real(name));
   };
   const Value condition = call.g.Cast(call.Tensor("condition"), DType::kBool);
-  return {AsResult(call, call.g.Map("select(a, b, c)",
-                                    {condition, operand("self"), operand("other")}))};
+  return {AsResult(call,
+                   call.g.Map("select(a, b, c)", {condition, operand("self"), operand("other")}))};
 }
 
 std::vector<Value> MaskedFill(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("self");
   const Value value = call.IsTensor("value") ? call.g.Cast(call.Tensor("value"), call.TypeOf(x))
                                              : call.g.Scalar(call.TypeOf(x), call.Real("value"));
-  return {call.g.Map("select(b, c, a)", {x, call.g.Cast(call.Tensor("mask"), DType::kBool), value})};
+  return {
+      call.g.Map("select(b, c, a)", {x, call.g.Cast(call.Tensor("mask"), DType::kBool), value})};
 }
 
 std::vector<Value> Clamp(AtenCall& call, std::string_view) {
   const bool low = call.Has("min");
   const bool high = call.Has("max");
-  const char* body = low && high ? "let t = select(self < min, min, self) in select(t > max, max, t)"
-                     : low       ? "select(self < min, min, self)"
-                     : high      ? "select(self > max, max, self)"
-                                 : "self";
+  const char* body = low && high
+                         ? "let t = select(self < min, min, self) in select(t > max, max, t)"
+                     : low  ? "select(self < min, min, self)"
+                     : high ? "select(self > max, max, self)"
+                            : "self";
   return Expression(call, body);
 }
 
@@ -205,8 +207,7 @@ std::vector<Value> Convert(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("self");
   const DType type = call.Has("dtype") ? call.Type("dtype") : call.ResultType(call.TypeOf(x));
   // PyTorch's bool is true for whatever differs from zero.
-  if (type == DType::kBool && call.TypeOf(x) != DType::kBool)
-    return {call.g.Map("a != 0", {x})};
+  if (type == DType::kBool && call.TypeOf(x) != DType::kBool) return {call.g.Map("a != 0", {x})};
   return {call.g.Cast(x, type)};
 }
 

@@ -106,7 +106,8 @@ std::vector<Value> Linear(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("input");
   const Value w = call.Tensor("weight");
   const size_t rank = call.ShapeOf(x).size();
-  if (!call.Check(rank >= 1 && rank <= kBatchLetters.size() && call.ShapeOf(w).size() == 2, "a linear layer of these ranks"))
+  if (!call.Check(rank >= 1 && rank <= kBatchLetters.size() && call.ShapeOf(w).size() == 2,
+                  "a linear layer of these ranks"))
     return {};
   const std::string_view rows = kBatchLetters.substr(0, rank - 1);
   const Value y = call.g.Contract(fmt::format("{0}k,nk->{0}n", rows), x, w);

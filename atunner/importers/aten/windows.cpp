@@ -25,8 +25,8 @@ Image ImageOf(AtenCall& call, std::string_view name, size_t n) {
   const Value x = call.Tensor(name);
   Integers sizes = call.SizesOf(x);
   if (sizes.size() == n + 2) return {x};
-  if (!call.Check(sizes.size() == n + 1, fmt::format("an image of rank {} with {} spatial axes",
-                                                     sizes.size(), n)))
+  if (!call.Check(sizes.size() == n + 1,
+                  fmt::format("an image of rank {} with {} spatial axes", sizes.size(), n)))
     return {x};
   sizes.insert(sizes.begin(), 1);
   return {call.Reshape(x, sizes), false};
@@ -73,9 +73,8 @@ std::vector<Value> Convolved(AtenCall& call, size_t n, bool transposed) {
   const WindowAxes axes = ConvolutionAxes(call, n, w);
   const int64_t groups = call.Whole("groups");
   const Integers added = transposed ? call.PerAxis("output_padding", n, 0) : Integers();
-  const Value y = transposed
-                      ? graph::ConvolveTransposed(call.g, image.x, w, groups, axes, added)
-                      : graph::Convolve(call.g, image.x, w, groups, axes);
+  const Value y = transposed ? graph::ConvolveTransposed(call.g, image.x, w, groups, axes, added)
+                             : graph::Convolve(call.g, image.x, w, groups, axes);
   return {AsGiven(call, image, WithBias(call, y, n))};
 }
 
@@ -112,8 +111,8 @@ Integers InnerAxes(size_t n) {
 
 /// The elements of each window that count for the mean: those of the image, and with
 /// `count_include_pad` those of the padding, but none behind it.
-Value WindowCounts(AtenCall& call, Value x, size_t n, const Integers& size,
-                   const WindowAxes& axes, bool with_padding) {
+Value WindowCounts(AtenCall& call, Value x, size_t n, const Integers& size, const WindowAxes& axes,
+                   bool with_padding) {
   const Integers image = call.SizesOf(x);
   Integers counted(n + 2, 1);
   std::copy(image.begin() + 2, image.end(), counted.begin() + 2);
@@ -127,8 +126,7 @@ Value WindowCounts(AtenCall& call, Value x, size_t n, const Integers& size,
       rest[i].high -= padding;
     }
   }
-  return call.g.Reduce(Combine::kSum, graph::Windows(call.g, ones, 2, size, rest, 0),
-                       InnerAxes(n));
+  return call.g.Reduce(Combine::kSum, graph::Windows(call.g, ones, 2, size, rest, 0), InnerAxes(n));
 }
 
 }  // namespace

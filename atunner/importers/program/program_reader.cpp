@@ -287,11 +287,11 @@ std::string ProgramNode::Name() const {
 
 std::optional<DType> DTypeOfNumber(int64_t number) {
   static const std::map<int64_t, DType> types = {
-      {1, DType::kUInt8},         {2, DType::kInt8},        {3, DType::kInt16},
-      {4, DType::kInt32},         {5, DType::kInt64},       {6, DType::kFloat16},
-      {7, DType::kFloat32},       {8, DType::kFloat64},     {12, DType::kBool},
-      {13, DType::kBFloat16},     {28, DType::kUInt16},     {29, DType::kFloat8E4M3},
-      {30, DType::kFloat8E5M2},   {34, DType::kUInt32}};
+      {1, DType::kUInt8},       {2, DType::kInt8},    {3, DType::kInt16},
+      {4, DType::kInt32},       {5, DType::kInt64},   {6, DType::kFloat16},
+      {7, DType::kFloat32},     {8, DType::kFloat64}, {12, DType::kBool},
+      {13, DType::kBFloat16},   {28, DType::kUInt16}, {29, DType::kFloat8E4M3},
+      {30, DType::kFloat8E5M2}, {34, DType::kUInt32}};
   const auto at = types.find(number);
   return at == types.end() ? std::nullopt : std::optional(at->second);
 }

@@ -59,16 +59,16 @@ Result<WeightPlace> PlaceOf(const ForeignJson& entry, const std::string& where,
   const auto covered = ElementsCovered(*sizes, *strides, *offset);
   const uint64_t width = type ? SizeOf(*type) : 1;
   if (!covered || *covered > file->size / width)
-    return Invalid(fmt::format("the file '{}' of {} bytes does not hold the tensor", place.file,
-                               file->size),
-                   where);
+    return Invalid(
+        fmt::format("the file '{}' of {} bytes does not hold the tensor", place.file, file->size),
+        where);
   return place;
 }
 
 }  // namespace
 
-Status ReadWeightsConfig(std::string_view text, const std::string& where,
-                         const std::string& folder, const FindFile& find, Weights& weights) {
+Status ReadWeightsConfig(std::string_view text, const std::string& where, const std::string& folder,
+                         const FindFile& find, Weights& weights) {
   ATUNNER_TRY(const ForeignJson json, ParseForeignJson(text, where));
   const ForeignJson& config = Member(json, "config");
   if (!config.is_object()) return Invalid("'config' is not an object", where);

@@ -35,7 +35,7 @@ using FindFile = std::function<std::optional<FileExtent>(const std::string& name
 /// Adds what a `…_weights_config.json` or `…_constants_config.json` lists. Its files are in
 /// `folder`. kInvalidInput for tensors that their file does not hold; kUnsupported for tensors in
 /// pickles.
-Status ReadWeightsConfig(std::string_view text, const std::string& where,
-                         const std::string& folder, const FindFile& find, Weights& weights);
+Status ReadWeightsConfig(std::string_view text, const std::string& where, const std::string& folder,
+                         const FindFile& find, Weights& weights);
 
 }  // namespace atunner::importers

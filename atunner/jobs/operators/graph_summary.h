@@ -15,8 +15,8 @@ struct PartSummary {
   std::string family;  ///< "product"; "plain kernels" where none schedules it
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  size_t nodes = 0;    ///< of its graph, without inputs
-  double bytes = 0;    ///< that it must read and write
+  size_t nodes = 0;  ///< of its graph, without inputs
+  double bytes = 0;  ///< that it must read and write
   double flops = 0;
   size_t kernels = 0;  ///< launches of its default configuration
 };

@@ -1,7 +1,7 @@
 // `graph`: what was read of a model or a graph, and which kernels will compute it.
 #include <fmt/format.h>
-
 #include <fmt/ranges.h>
+
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -46,10 +46,14 @@ Result<Source> ReadSource(const std::string& path) {
 
 std::string_view NameOf(importers::InputKind kind) {
   switch (kind) {
-    case importers::InputKind::kUser: return "user";
-    case importers::InputKind::kParameter: return "parameter";
-    case importers::InputKind::kBuffer: return "buffer";
-    case importers::InputKind::kConstant: return "constant";
+    case importers::InputKind::kUser:
+      return "user";
+    case importers::InputKind::kParameter:
+      return "parameter";
+    case importers::InputKind::kBuffer:
+      return "buffer";
+    case importers::InputKind::kConstant:
+      return "constant";
   }
   return "";
 }
@@ -104,11 +108,16 @@ Json JsonOf(const Source& source, const jobs::GraphSummary& summary) {
     for (const auto& [name, count] : source.model->operators) operators[name] = count;
     for (const std::string& note : source.model->notes) notes.push_back(note);
   }
-  return {{"name", source.graph.name()}, {"nodes", summary.nodes},
-          {"kinds", KindsOf(source.graph)}, {"operators", operators},
-          {"inputs", JsonOfInputs(source)}, {"outputs", outputs},
-          {"bytes", summary.bytes},         {"flops", summary.flops},
-          {"kernels", summary.kernels},     {"parts", parts},
+  return {{"name", source.graph.name()},
+          {"nodes", summary.nodes},
+          {"kinds", KindsOf(source.graph)},
+          {"operators", operators},
+          {"inputs", JsonOfInputs(source)},
+          {"outputs", outputs},
+          {"bytes", summary.bytes},
+          {"flops", summary.flops},
+          {"kernels", summary.kernels},
+          {"parts", parts},
           {"notes", notes}};
 }
 
@@ -120,13 +129,11 @@ std::string Counted(const std::map<std::string, int>& counts) {
 }
 
 void PrintText(const Source& source, const jobs::GraphSummary& summary) {
-  fmt::print("{}: {} nodes, {:.3g} MB in and out, {:.4g} GFLOP, {} kernels\n",
-             source.graph.name(), summary.nodes, summary.bytes / 1e6, summary.flops / 1e9,
-             summary.kernels);
+  fmt::print("{}: {} nodes, {:.3g} MB in and out, {:.4g} GFLOP, {} kernels\n", source.graph.name(),
+             summary.nodes, summary.bytes / 1e6, summary.flops / 1e9, summary.kernels);
   if (source.model) {
     fmt::print("operators: {}\n", Counted(source.model->operators));
-    for (const std::string& note : source.model->notes)
-      fmt::print("note: {}\n", Printable(note));
+    for (const std::string& note : source.model->notes) fmt::print("note: {}\n", Printable(note));
   }
   fmt::print("nodes: {}\n", Counted(KindsOf(source.graph)));
   for (const jobs::PartSummary& part : summary.parts)
@@ -146,7 +153,8 @@ std::string DotOf(const graph::ValidGraph& graph) {
                                                       : "constant";
     text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", id, label, node.type.ToString(),
                         node.As<graph::Input>() ? ", shape=box" : "");
-    for (const graph::NodeId operand : node.operands) text += fmt::format("  n{} -> n{};\n", operand, id);
+    for (const graph::NodeId operand : node.operands)
+      text += fmt::format("  n{} -> n{};\n", operand, id);
   }
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     text += fmt::format("  o{0} [label=\"{1}\", shape=box];\n  n{2} -> o{0};\n", i,
@@ -156,8 +164,7 @@ std::string DotOf(const graph::ValidGraph& graph) {
 
 Result<int> Graph(const GraphFlags& flags, const Context& context) {
   ATUNNER_TRY(const Source source, ReadSource(flags.file));
-  if (!flags.dot.empty())
-    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
+  if (!flags.dot.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
   ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(source.graph, {}));
   ATUNNER_TRY(const jobs::GraphSummary summary, jobs::SummaryOf(Task::Of(spec), profile));

@@ -32,7 +32,7 @@ struct OptimizeFlags {
 
 Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) {
   if (!capture::IsCapture(flags.captured.folder))
-    return Invalid("this is neither a capture nor a model", flags.captured.folder,
+    return Invalid("this is no capture and no model", flags.captured.folder,
                    "`atunner capture -- PROGRAM` records a program; a model is a .pt2, a .json of "
                    "`atunner.capture`, or a graph (.atg)");
   jobs::OptimizeCaptureRequest request = flags.captured.Request();
@@ -52,6 +52,8 @@ Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
   } else if (!flags.captured.folder.empty()) {
     return OptimizeCapture(flags, context);
   }
+  if (!task.dims.empty() && task.graph.empty())
+    return Invalid("--dim is a size of a graph, and there is none", "--dim", "give --graph");
   jobs::OptimizeRequest request;
   ATUNNER_TRY(request.task, task.Request());
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
@@ -75,9 +77,10 @@ void AddOptimize(VerbList& verbs) {
                                         "file.atg: a graph in text form (docs/graph.md); or a "
                                         "PyTorch program, model.pt2 or model.json");
   graph->excludes(name)->excludes(shapes);
-  CLI::Option* captured = verb->add_option("capture", flags->captured.folder,
-                                           "app.capture: the kernels of a recorded program; or model.pt2, "
-                                           "model.json, file.atg, as with --graph");
+  CLI::Option* captured = verb->add_option(
+      "capture", flags->captured.folder,
+      "app.capture: the kernels of a recorded program; or model.pt2, "
+      "model.json, file.atg, as with --graph");
   captured->excludes(name)->excludes(graph);
   verb->add_option("--kernel", flags->captured.kernel, "part of the name of a captured kernel")
       ->needs(captured);
