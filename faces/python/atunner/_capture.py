@@ -1,7 +1,9 @@
 """Traces a module and writes it with its weights."""
 
+import inspect
 import json
 import os
+import re
 import tempfile
 import zipfile
 from typing import Any, Callable, Dict, List, Sequence, Tuple, Union
@@ -102,8 +104,24 @@ def _traced(
     users = [(Input("user_input", ""), value) for value in inputs]
     lifted = [each for each in weights if each[0].kind == "tensor_constant"]
     ordered = [each for each in weights if each[0].kind != "tensor_constant"] + users + lifted
+    _name_inputs(traced, module, [given for given, _ in ordered])
     program = program_json(traced, [given for given, _ in ordered], [v for _, v in ordered])
     return program, weights
+
+
+def _name_inputs(
+    traced: torch.fx.GraphModule, module: torch.nn.Module, inputs: Sequence[Input]
+) -> None:
+    """Names placeholders as `torch.export` does: p_layers_0_weight, b_…, c_…, and x of forward(x)."""
+    users = list(inspect.signature(module.forward).parameters)
+    placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
+    for node, given in zip(placeholders, inputs):
+        if given.kind != "user_input":
+            name = re.sub(r"\W", "_", given.qualified_name)
+            name = {"parameter": "p_", "buffer": "b_"}.get(given.kind, "c_") + name
+        else:
+            name = users.pop(0) if users else "input"
+        node.name = traced.graph._graph_namespace.create_name(name, None)
 
 
 def _lift_constants(traced: torch.fx.GraphModule) -> Weights:
