@@ -153,8 +153,8 @@ TEST(ImportModel, WrongProgramsAreOneMessage) {
   EXPECT_THAT(ErrorOf(ImportText(std::string(100000, '['))), HasSubstr("256 levels"));
   // The first node takes the second one's result: a cycle.
   EXPECT_THAT(with("{\"name\": \"x\"}", "{\"name\": \"relu\"}"), HasSubstr("has a cycle"));
-  EXPECT_THAT(with("\"as_tensor\": {\"name\": \"add\"}}]", "\"as_tensor\": {\"name\": \"x\"}}]"),
-              HasSubstr("computed twice"));
+  EXPECT_THAT(with("{\"name\": \"add\"}}]", "{\"name\": \"gone\"}}]"),
+              HasSubstr("'add' is used before it is computed"));
   EXPECT_THAT(with("\"other\"", "\"another\""), HasSubstr("'other' is missing"));
   EXPECT_THAT(with("{\"as_int\": 2}", "{\"as_name\": \"s0\"}"), HasSubstr("symbolic"));
   EXPECT_THAT(with("{\"as_int\": 3}", "{\"as_int\": 4}"), HasSubstr("node 'add'"));
@@ -164,19 +164,18 @@ TEST(ImportModel, WrongProgramsAreOneMessage) {
 
 TEST(ImportModel, AnOperatorInPlaceChangesItsOperand) {
   // The result of relu_ is not used, but its operand is.
-  const std::string text = Replaced(SmallProgram(8, "aten.relu_.default"),
-                                    "{\"as_tensor\": {\"name\": \"relu\"}}}}]}}",
-                                    "{\"as_tensor\": {\"name\": \"add\"}}}}]}}");
+  const std::string result_of_relu = R"({"as_tensor": {"name": "relu"}}}}]}})";
+  const std::string result_of_add = R"({"as_tensor": {"name": "add"}}}}]}})";
+  const std::string text = Replaced(SmallProgram(8, "aten.relu_.default"), result_of_relu,
+                                    result_of_add);
   const auto model = ImportText(text);
   ASSERT_TRUE(model.has_value()) << ErrorOf(model);
   EXPECT_EQ(model->operators.at("aten.relu_.default"), 1);
   // An input is the caller's.
-  const std::string input = Replaced(
-      text, "{\"name\": \"self\", \"arg\": {\"as_tensor\": {\"name\": \"add\"}}}",
-      "{\"name\": \"self\", \"arg\": {\"as_tensor\": {\"name\": \"x\"}}}");
-  EXPECT_EQ(ErrorOf(ImportText(Replaced(input, "{\"name\": \"add\"}}}}]}}", "{\"name\": \"relu\"}}}}]}}"))
-                .find("no error"),
-            std::string::npos);
+  const std::string of_input = Replaced(SmallProgram(8, "aten.relu_.default"),
+                                        R"("arg": {"as_tensor": {"name": "add"}}})",
+                                        R"("arg": {"as_tensor": {"name": "x"}}})");
+  EXPECT_THAT(ErrorOf(ImportText(of_input)), HasSubstr("changes an input"));
 }
 
 /// A chain of n additions, as a program.

@@ -14,7 +14,7 @@ NOT_CALLED = {
 class Case:
     """A call. `outputs` are the results that are compared; None is all."""
 
-    def __init__(self, target, *args, outputs=None, **kwargs):
+    def __init__(self, target, /, *args, outputs=None, **kwargs):
         self.target, self.args, self.kwargs, self.outputs = target, args, kwargs, outputs
 
     def overload(self):
@@ -35,8 +35,9 @@ class Case:
 class Written(Case):
     """A call of an operator that this PyTorch may lack: its result is computed in another way."""
 
-    def __init__(self, target, expected, **arguments):
-        super().__init__(target, **arguments)
+    def __init__(self, target, expected, /, **arguments):
+        super().__init__(target)
+        self.kwargs = arguments
         self.expected = expected
 
 
@@ -387,7 +388,7 @@ def later():
     yield Written("aten._prelu_kernel.default", torch.nn.functional.prelu(a, w), self=a, weight=w.view(1, 3, 1))
     yield Written("aten.mT.default", a.transpose(-2, -1), self=a)
     yield Written("aten.unflatten.int", a.reshape(2, 3, 2, 2), self=a, dim=-1, sizes=[2, -1])
-    yield Written("aten.squeeze.dims", x(1, 3, 1)[0] * 0 + 1, **{"self": torch.ones(1, 3, 1, dtype=torch.float64), "dim": [0]})
+    yield Written("aten.squeeze.dims", x(3, 1) * 0 + 1, self=x(1, 3, 1) * 0 + 1, dim=[0])
 
 
 def aten_cases():
