@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "atunner/codegen/template/plain_schedule.h"
 #include "atunner/model/schedule/renamed_sizes.h"
 #include "atunner/operators/prefixed_sizes.h"
 
@@ -57,6 +58,8 @@ BoundSchedule MakeTemplate(const Task& task, const DeviceProfile& profile) {
     if (const Binding binding = family->Try(named.For(*family)))
       return Bind(*family, binding, named, profile);
   }
+  // Every graph is computed: what no family schedules runs on plain kernels.
+  if (task.graph() != nullptr) return PlainSchedule(task.spec(), profile);
   const KernelSpec& spec = task.spec();
   const auto input = std::ranges::find(spec.args, Role::kInput, &ArgSpec::role);
   const DType dtype = input == spec.args.end() ? spec.compute_dtype : input->dtype;

@@ -22,6 +22,17 @@ namespace {
 
 using graph::ValidGraph;
 
+/// The cost of one node that no family computes, on a plain kernel: so much that any family is
+/// better. Other subgraphs are made of such nodes.
+std::optional<double> CostOfPlain(const ValidGraph& part, double bytes, double most) {
+  constexpr double kTimesSlower = 1e3;
+  constexpr double kLeast = 1e10;
+  const size_t nodes = part.nodes().size() - part.inputs().size();
+  const double cost = kLeast + kTimesSlower * bytes;
+  if (nodes != 1 || cost >= most) return std::nullopt;
+  return cost;
+}
+
 /// The cost of a subgraph, as bytes of DRAM traffic: the bytes that it reads and writes, the bytes
 /// that could move during a launch (two microseconds), and an eighth of the bytes that elements
 /// read again from caches. nullopt if it is not below `most`, or no family computes the subgraph.
@@ -42,8 +53,8 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   if (!graph::HasOneAnchor(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
-  if (family == nullptr || (family->only_large_reductions && graph::HasSmallReduction(part, sizes)))
-    return std::nullopt;
+  if (family == nullptr) return CostOfPlain(part, all, most);
+  if (family->only_large_reductions && graph::HasSmallReduction(part, sizes)) return std::nullopt;
   const bool again = family->rereads_operands && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }

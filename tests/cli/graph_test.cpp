@@ -120,9 +120,10 @@ TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
   EXPECT_THAT(bad.err, HasSubstr("bad.atg:3:5: unknown function 'exq'"));
   ASSERT_TRUE(WriteFileAtomic(home() + "/sorted.atg",
                               "graph s\ninput x: int64[9, 9000]\ny = sort(x, axis=1)\noutput y\n"));
-  const Outcome unserved = RunShell(home(), "$A optimize --graph sorted.atg --target-gpu A100");
-  EXPECT_EQ(unserved.exit_code, 3);
-  EXPECT_THAT(unserved.err, HasSubstr("no schedule family computes 's' of int64"));
+  // What no family computes runs on plain kernels, and is said to.
+  const Outcome unserved = RunShell(home(), "$A graph sorted.atg --target-gpu A100");
+  EXPECT_EQ(unserved.exit_code, 0) << unserved.err;
+  EXPECT_THAT(unserved.out, HasSubstr("part plain kernels"));
   EXPECT_THAT(RunShell(home(), "$A optimize").err, HasSubstr("--graph"));
   EXPECT_THAT(RunShell(home(), "$A operators").out, HasSubstr("rms_norm(x[…, C], weight[C]) → y"));
   const std::string some = RunShell(home(), "$A operators rms_norm topk").out;

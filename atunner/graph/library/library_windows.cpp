@@ -5,81 +5,22 @@
 #include <limits>
 
 #include "atunner/graph/library/library.h"
+#include "atunner/graph/library/windows.h"
 
 namespace atunner::graph {
 namespace {
 
-/// The windows of a convolution or pooling, equal for all spatial axes.
-struct Geometry {
-  int64_t stride, padding, dilation;
-};
-Geometry GeometryOf(const Call& call, bool dilates) {
-  return {call.Whole("stride"), call.Whole("padding"), dilates ? call.Whole("dilation") : 1};
-}
-
-/// Pads the axes from `first` on with `value` and makes windows of them: each axis becomes two.
-Value Windows(Call& call, Value x, int64_t first, const std::vector<int64_t>& sizes,
-              Geometry geometry, double value) {
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const auto axis = first + static_cast<int64_t>(i);
-    if (geometry.padding != 0)
-      x = call.g.Add(Pad{axis, geometry.padding, geometry.padding, 0, value}, {x});
-  }
-  for (size_t i = 0; i < sizes.size(); ++i)
-    x = call.g.Add(
-        Window{first + 2 * static_cast<int64_t>(i), sizes[i], geometry.stride, geometry.dilation},
-        {x});
-  return x;
-}
-
-/// n letters from `first` on.
-std::string Letters(char first, size_t n) {
-  std::string letters;
-  for (size_t i = 0; i < n; ++i) letters += static_cast<char>(first + static_cast<char>(i));
-  return letters;
-}
-
-bool SplitsIntoGroups(Call& call, const Extent& a, const Extent& b, int64_t groups) {
-  const bool divides = groups > 0 && a.factor() % groups == 0 && b.factor() % groups == 0;
-  return call.Check(
-      divides, fmt::format("groups={} of {} and {} channels", groups, a.ToString(), b.ToString()),
-      "the groups must divide both");
+/// The windows of a request, equal for all n spatial axes.
+WindowAxes GeometryOf(const Call& call, size_t n, bool dilates) {
+  const int64_t padding = call.Whole("padding");
+  const int64_t dilation = dilates ? call.Whole("dilation") : 1;
+  return WindowAxes(n, {call.Whole("stride"), padding, padding, dilation});
 }
 
 std::vector<int64_t> SpatialOf(const Shape& shape) {
   std::vector<int64_t> sizes;
   for (size_t i = 2; i < shape.size(); ++i) sizes.push_back(shape[i].factor());
   return sizes;
-}
-
-/// y[n, k, p…] = Σ x[n, c, p·stride + r·dilation - padding …] · w[k, c, r…], with channels first
-/// and groups.
-Value Convolve(Call& call, Value x, Value w, int64_t groups, Geometry geometry) {
-  GraphBuilder& g = call.g;
-  if (!g.ok()) return x;
-  const Shape xs = g.TypeOf(x).shape;
-  const Shape ws = g.TypeOf(w).shape;
-  const size_t n = xs.size() - 2;
-  const bool fits = xs[1] == ws[1] * Extent(groups);
-  if (!SplitsIntoGroups(call, xs[1], ws[0], groups) ||
-      !call.Check(fits, "weights " + ToString(ws) + " for an input " + ToString(xs),
-                  "weight is K, C / groups, …"))
-    return x;
-  Shape split = {xs[0], Extent(groups), ws[1]};
-  split.insert(split.end(), xs.begin() + 2, xs.end());
-  Shape weights = {Extent(groups), Extent(ws[0].factor() / groups)};
-  weights.insert(weights.end(), ws.begin() + 1, ws.end());
-  const Value windows = Windows(call, g.Reshape(x, split), 3, SpatialOf(ws), geometry, 0);
-  std::string left = "ngc";
-  for (size_t i = 0; i < n; ++i)
-    left += Letters(static_cast<char>('p' + i), 1) + Letters(static_cast<char>('u' + i), 1);
-  const Value y = g.Contract(left + ",gkc" + Letters('u', n) + "->ngk" + Letters('p', n), windows,
-                             g.Reshape(w, weights));
-  Shape merged = {xs[0], ws[0]};
-  const Shape computed = g.TypeOf(y).shape;
-  if (!g.ok()) return y;
-  merged.insert(merged.end(), computed.begin() + 3, computed.end());
-  return g.Reshape(y, merged);
 }
 
 bool IsConvolution(Call& call, const Shape& x, const Shape& w) {
@@ -118,55 +59,29 @@ void BuildConvolution(Call& call) {
   if (!IsConvolution(call, ChannelsFirst(call, 0), ws)) return;
   Value x = ImageInput(call, "x", 0);
   const Value w = ImageInput(call, "w", 1);
-  Geometry geometry = GeometryOf(call, true);
+  const WindowAxes axes = GeometryOf(call, ws.size() - 2, true);
   if (call.Flag("causal")) {
     for (size_t i = 2; i < ws.size(); ++i)
-      x = call.g.Add(
-          Pad{static_cast<int64_t>(i), geometry.dilation * (ws[i].factor() - 1), 0, 0, 0}, {x});
-    if (!call.Check(geometry.padding == 0, "causal with padding",
+      x = call.g.Add(Pad{static_cast<int64_t>(i), axes[0].dilation * (ws[i].factor() - 1), 0, 0, 0},
+                     {x});
+    if (!call.Check(axes[0].low == 0, "causal with padding",
                     "the filter decides how much is added"))
       return;
   }
-  ImageOutput(call, "y", Convolve(call, x, w, call.Whole("groups"), geometry));
+  ImageOutput(call, "y", Convolve(call.g, x, w, call.Whole("groups"), axes));
 }
 
-/// A transposed convolution, which is the gradient of a convolution by its input: zeros are put
-/// between the elements of x (stride), and the filter is reversed.
 void BuildTransposedConvolution(Call& call) {
   const Shape xs = ChannelsFirst(call, 0);
   const Shape ws = ChannelsFirst(call, 1);  // C, K / groups, …
-  const int64_t groups = call.Whole("groups");
   if (!IsConvolution(call, xs, ws)) return;
-  if (!call.Check(xs[1] == ws[0], "weights " + ToString(ws) + " for an input " + ToString(xs),
-                  "weight is C, K / groups, …") ||
-      !SplitsIntoGroups(call, xs[1], ws[0], groups))
-    return;
-  GraphBuilder& g = call.g;
-  const Geometry geometry = GeometryOf(call, true);
-  const int64_t added = call.Whole("output_padding");
-  if (!call.Check(added >= 0 && added < std::max(geometry.stride, geometry.dilation),
-                  fmt::format("output_padding={}", added),
-                  "at least 0, and less than the stride or the dilation"))
-    return;
-  Value x = ImageInput(call, "x", 0);
-  Value w = ImageInput(call, "w", 1);
-  for (size_t i = 2; i < xs.size(); ++i) {
-    const int64_t edge = geometry.dilation * (ws[i].factor() - 1) - geometry.padding;
-    if (!call.Check(edge >= 0 && geometry.stride > 0, "more padding than filter",
-                    "padding is at most dilation · (filter - 1)"))
-      return;
-    x = g.Add(Pad{static_cast<int64_t>(i), edge, edge + added, geometry.stride - 1, 0}, {x});
-    w = g.Add(Reverse{static_cast<int64_t>(i)}, {w});
-  }
-  // [C, K/g, …] as [g, C/g, K/g, …], channels swapped, merged to [K, C/g, …].
-  Shape split = {Extent(groups), Extent(ws[0].factor() / groups)};
-  split.insert(split.end(), ws.begin() + 1, ws.end());
-  std::vector<int64_t> order = {0, 2, 1};
-  for (size_t i = 3; i < split.size(); ++i) order.push_back(static_cast<int64_t>(i));
-  Shape merged = {ws[1] * Extent(groups), Extent(ws[0].factor() / groups)};
-  merged.insert(merged.end(), ws.begin() + 2, ws.end());
-  w = g.Reshape(g.Transpose(g.Reshape(w, split), order), merged);
-  ImageOutput(call, "y", Convolve(call, x, w, groups, {1, 0, geometry.dilation}));
+  const size_t n = xs.size() - 2;
+  const Value x = ImageInput(call, "x", 0);
+  const Value w = ImageInput(call, "w", 1);
+  const std::vector<int64_t> added(n, call.Whole("output_padding"));
+  ImageOutput(
+      call, "y",
+      ConvolveTransposed(call.g, x, w, call.Whole("groups"), GeometryOf(call, n, true), added));
 }
 
 void Pool(Call& call, Combine op) {
@@ -176,14 +91,14 @@ void Pool(Call& call, Combine op) {
     return;
   const Value x = call.Wide(call.Input("x", xs));
   const size_t n = xs.size() - 2;
-  const Geometry geometry = GeometryOf(call, op == Combine::kMax);
-  const int64_t covered = (call.Whole("size") - 1) * geometry.dilation + 1;
-  if (!call.Check(geometry.padding <= covered / 2,
-                  fmt::format("padding={} of a window of {}", geometry.padding, covered),
+  const WindowAxes geometry = GeometryOf(call, n, op == Combine::kMax);
+  const int64_t covered = (call.Whole("size") - 1) * geometry[0].dilation + 1;
+  if (!call.Check(geometry[0].low <= covered / 2,
+                  fmt::format("padding={} of a window of {}", geometry[0].low, covered),
                   "at most half a window"))
     return;
   const double border = op == Combine::kMax ? -std::numeric_limits<double>::infinity() : 0.0;
-  const Value windows = Windows(call, x, 2, std::vector<int64_t>(n, call.Whole("size")), geometry,
+  const Value windows = Windows(call.g, x, 2, std::vector<int64_t>(n, call.Whole("size")), geometry,
                                 border);
   std::vector<int64_t> axes;
   for (size_t i = 0; i < n; ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
@@ -265,11 +180,12 @@ void BuildSeparable(Call& call) {
     return;
   const Value x = call.Input("x", xs);
   const Value depthwise = call.Input("depthwise", ws);
-  const Value mixed = Convolve(call, x, depthwise, xs[1].factor(), GeometryOf(call, true));
+  const size_t n = xs.size() - 2;
+  const Value mixed = Convolve(call.g, x, depthwise, xs[1].factor(), GeometryOf(call, n, true));
   Shape point(xs.size(), Extent(1));
   point[0] = Extent(call.Whole("channels"));
   point[1] = ws[0];
-  call.g.Output("y", Convolve(call, mixed, call.Input("pointwise", point), 1, {1, 0, 1}));
+  call.g.Output("y", Convolve(call.g, mixed, call.Input("pointwise", point), 1, WindowAxes(n)));
 }
 
 }  // namespace

@@ -3,14 +3,15 @@
 #include <CLI/CLI.hpp>
 
 #include "atunner/base/files.h"
+#include "atunner/graph/text.h"
+#include "atunner/importers/import_model.h"
 #include "faces/cli/flags/parse.h"
 
 namespace atunner::cli {
 namespace {
 
 Status ReadGraph(const TaskFlags& flags, jobs::TaskRequest& request) {
-  ATUNNER_TRY(std::string text, ReadFile(flags.graph));
-  request.graph = jobs::GraphText{std::move(text), flags.graph};
+  ATUNNER_TRY(request.graph, ReadGraphFile(flags.graph));
   for (const std::string& dim : flags.dims) {
     ATUNNER_TRY(auto parsed, ParseDim(dim));
     request.dims.push_back(std::move(parsed));
@@ -19,6 +20,15 @@ Status ReadGraph(const TaskFlags& flags, jobs::TaskRequest& request) {
 }
 
 }  // namespace
+
+Result<jobs::GraphText> ReadGraphFile(const std::string& path) {
+  if (importers::IsModelFile(path)) {
+    ATUNNER_TRY(const importers::ImportedModel model, importers::ImportModel(path));
+    return jobs::GraphText{graph::Print(model.graph), path};
+  }
+  ATUNNER_TRY(std::string text, ReadFile(path));
+  return jobs::GraphText{std::move(text), path};
+}
 
 Result<jobs::TaskRequest> TaskFlags::Request() const {
   jobs::TaskRequest request;

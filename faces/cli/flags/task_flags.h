@@ -19,11 +19,14 @@ struct TaskFlags {
   std::string dtype = "float32";
   std::vector<std::string> attributes;
   std::string accuracy = "default";  ///< strict, default or fast
-  std::string graph;                 ///< a file in the graphs' text form, instead of an operator
+  std::string graph;                 ///< a graph in text form or a model, instead of an operator
   std::vector<std::string> dims;     ///< sizes of its symbols: B=4096, or B=1,64,4096
 
   Result<jobs::TaskRequest> Request() const;
 };
+
+/// A graph in text form, or the graph of a PyTorch program (.pt2 or .json).
+Result<jobs::GraphText> ReadGraphFile(const std::string& path);
 
 /// --operator, --dtype, --attr and --accuracy. Returns --operator.
 CLI::Option* AddOperator(CLI::App* verb, TaskFlags& flags);

@@ -1,6 +1,8 @@
 // `optimize`: tunes an operator by name, or a graph.
+#include "atunner/base/files.h"
 #include "atunner/capture/capture_reader.h"
 #include "atunner/compile/nvcc_program.h"
+#include "atunner/importers/model_file.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
@@ -30,17 +32,30 @@ struct OptimizeFlags {
 
 Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) {
   if (!capture::IsCapture(flags.captured.folder))
-    return Invalid("this is no capture", flags.captured.folder,
-                   "`atunner capture -- PROGRAM` records one");
+    return Invalid("this is no capture and no model", flags.captured.folder,
+                   "`atunner capture -- PROGRAM` records a program; a model is a .pt2, a .json of "
+                   "`atunner.capture`, or a graph (.atg)");
   jobs::OptimizeCaptureRequest request = flags.captured.Request();
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   return RunCaptureTuning(context, request);
 }
 
+/// True if the positional argument is a graph or a model rather than a captured program.
+bool IsGraph(const std::string& path) {
+  return Path(path).extension() == ".atg" || (!IsFolder(path) && importers::IsModelFile(path));
+}
+
 Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
-  if (!flags.captured.folder.empty()) return OptimizeCapture(flags, context);
+  TaskFlags task = flags.task;
+  if (IsGraph(flags.captured.folder)) {
+    task.graph = flags.captured.folder;
+  } else if (!flags.captured.folder.empty()) {
+    return OptimizeCapture(flags, context);
+  }
+  if (!task.dims.empty() && task.graph.empty())
+    return Invalid("--dim is a size of a graph, and there is none", "--dim", "give --graph");
   jobs::OptimizeRequest request;
-  ATUNNER_TRY(request.task, flags.task.Request());
+  ATUNNER_TRY(request.task, task.Request());
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   return RunTuning(
       context, [&](jobs::Services& services, const jobs::EventSink& events, std::stop_token stop) {
@@ -59,10 +74,13 @@ void AddOptimize(VerbList& verbs) {
                                          "shapes, as the operator asks for them")
                             ->needs(name);
   CLI::Option* graph = verb->add_option("--graph", flags->task.graph,
-                                        "file.atg: a graph in text form (docs/graph.md)");
+                                        "file.atg: a graph in text form (docs/graph.md); or a "
+                                        "PyTorch program, model.pt2 or model.json");
   graph->excludes(name)->excludes(shapes);
-  CLI::Option* captured = verb->add_option("capture", flags->captured.folder,
-                                           "app.capture: the kernels of a recorded program");
+  CLI::Option* captured = verb->add_option(
+      "capture", flags->captured.folder,
+      "app.capture: the kernels of a recorded program; or model.pt2, "
+      "model.json, file.atg, as with --graph");
   captured->excludes(name)->excludes(graph);
   verb->add_option("--kernel", flags->captured.kernel, "part of the name of a captured kernel")
       ->needs(captured);
@@ -77,8 +95,7 @@ void AddOptimize(VerbList& verbs) {
       ->needs(captured);
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for "
-                   "each; else the end of its range")
-      ->needs(graph);
+                   "each; else the end of its range");
   AddTuning(verb, flags->tuning);
 }
 

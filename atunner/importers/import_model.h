@@ -1,0 +1,40 @@
+// From a PyTorch program to a graph of atunner.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/files.h"
+#include "atunner/base/result.h"
+#include "atunner/graph/graph.h"
+#include "atunner/importers/model_file.h"
+
+namespace atunner::importers {
+
+/// What an input of the graph is in the model.
+struct ModelInput {
+  std::string name;  ///< in the graph
+  InputKind kind = InputKind::kUser;
+  std::string qualified_name;        ///< "layers.0.weight"; empty for inputs of users
+  std::optional<WeightPlace> place;  ///< empty where the container has no raw weights
+};
+
+struct ImportedModel {
+  graph::ValidGraph graph;
+  /// Inputs of users, then parameters, buffers and constants, each in the program's order. Weights
+  /// are inputs like any other.
+  std::vector<ModelInput> inputs;
+  std::map<std::string, int> operators;  ///< how often each operator is called
+  std::vector<std::string> notes;        ///< what a user should know about how the file was read
+};
+
+/// The graph of a program. kUnsupported names all unknown operators at once; kInvalidInput names
+/// the node that is wrong. Nodes that no result needs are ignored.
+Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& name);
+
+/// ImportProgram of a file, under the file's name.
+Result<ImportedModel> ImportModel(const Path& path);
+
+}  // namespace atunner::importers

@@ -1,0 +1,191 @@
+// `graph`: what was read of a model or a graph, and which kernels will compute it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "atunner/base/files.h"
+#include "atunner/device/profiles.h"
+#include "atunner/graph/operation.h"
+#include "atunner/graph/text.h"
+#include "atunner/importers/import_model.h"
+#include "atunner/jobs/operators/graph_summary.h"
+#include "atunner/operators/graph_operator.h"
+#include "faces/cli/output/field_paths.h"
+#include "faces/cli/output/render.h"
+#include "faces/cli/verbs/verb_list.h"
+
+namespace atunner::cli {
+namespace {
+
+struct GraphFlags {
+  std::string file;
+  std::string target = "H100";
+  std::string dot;
+};
+
+/// A graph, and what is known of the model that it is from.
+struct Source {
+  graph::ValidGraph graph;
+  std::optional<importers::ImportedModel> model;
+};
+
+Result<Source> ReadSource(const std::string& path) {
+  if (importers::IsModelFile(path)) {
+    ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path));
+    return Source{model.graph, std::move(model)};
+  }
+  ATUNNER_TRY(const std::string text, ReadFile(path));
+  ATUNNER_TRY(graph::ValidGraph graph, graph::Parse(text, path));
+  return Source{std::move(graph), std::nullopt};
+}
+
+std::string_view NameOf(importers::InputKind kind) {
+  switch (kind) {
+    case importers::InputKind::kUser:
+      return "user";
+    case importers::InputKind::kParameter:
+      return "parameter";
+    case importers::InputKind::kBuffer:
+      return "buffer";
+    case importers::InputKind::kConstant:
+      return "constant";
+  }
+  return "";
+}
+
+/// How often each kind of node is in the graph.
+std::map<std::string, int> KindsOf(const graph::ValidGraph& graph) {
+  std::map<std::string, int> kinds;
+  for (const graph::Node& node : graph.nodes()) {
+    if (node.As<graph::Input>()) continue;
+    const std::string name = graph::CallName(node.operation);
+    ++kinds[!name.empty() ? name : node.As<graph::Map>() ? "map" : "constant"];
+  }
+  return kinds;
+}
+
+Json JsonOfInputs(const Source& source) {
+  Json inputs = Json::array();
+  for (size_t i = 0; i < source.graph.inputs().size(); ++i) {
+    const graph::Node& node = source.graph.node(source.graph.inputs()[i]);
+    Json input{{"name", node.name}, {"type", node.type.ToString()}};
+    if (source.model) {
+      const importers::ModelInput& from = source.model->inputs[i];
+      input["kind"] = NameOf(from.kind);
+      if (!from.qualified_name.empty()) input["qualified_name"] = from.qualified_name;
+      if (from.place) {
+        input["file"] = from.place->file;
+        input["offset"] = from.place->file_offset;
+      }
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+Json JsonOf(const Source& source, const jobs::GraphSummary& summary) {
+  Json parts = Json::array();
+  for (const jobs::PartSummary& part : summary.parts)
+    parts.push_back({{"family", part.family},
+                     {"inputs", part.inputs},
+                     {"outputs", part.outputs},
+                     {"nodes", part.nodes},
+                     {"bytes", part.bytes},
+                     {"flops", part.flops},
+                     {"kernels", part.kernels}});
+  Json outputs = Json::array();
+  for (const graph::Output& output : source.graph.outputs())
+    outputs.push_back(
+        {{"name", output.name}, {"type", source.graph.node(output.node).type.ToString()}});
+  Json operators = Json::object();
+  Json notes = Json::array();
+  if (source.model) {
+    for (const auto& [name, count] : source.model->operators) operators[name] = count;
+    for (const std::string& note : source.model->notes) notes.push_back(note);
+  }
+  return {{"name", source.graph.name()},
+          {"nodes", summary.nodes},
+          {"kinds", KindsOf(source.graph)},
+          {"operators", operators},
+          {"inputs", JsonOfInputs(source)},
+          {"outputs", outputs},
+          {"bytes", summary.bytes},
+          {"flops", summary.flops},
+          {"kernels", summary.kernels},
+          {"parts", parts},
+          {"notes", notes}};
+}
+
+std::string Counted(const std::map<std::string, int>& counts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, count] : counts)
+    texts.push_back(count == 1 ? name : fmt::format("{} × {}", count, name));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+void PrintText(const Source& source, const jobs::GraphSummary& summary) {
+  fmt::print("{}: {} nodes, {:.3g} MB in and out, {:.4g} GFLOP, {} kernels\n", source.graph.name(),
+             summary.nodes, summary.bytes / 1e6, summary.flops / 1e9, summary.kernels);
+  if (source.model) {
+    fmt::print("operators: {}\n", Counted(source.model->operators));
+    for (const std::string& note : source.model->notes) fmt::print("note: {}\n", Printable(note));
+  }
+  fmt::print("nodes: {}\n", Counted(KindsOf(source.graph)));
+  for (const jobs::PartSummary& part : summary.parts)
+    fmt::print("part {}: {} nodes, {:.3g} MB, {:.4g} GFLOP, {} kernel{}\n", part.family, part.nodes,
+               part.bytes / 1e6, part.flops / 1e9, part.kernels, part.kernels == 1 ? "" : "s");
+}
+
+/// The graph in Graphviz's language.
+std::string DotOf(const graph::ValidGraph& graph) {
+  std::string text = fmt::format("digraph {} {{\n", graph.name());
+  for (size_t id = 0; id < graph.nodes().size(); ++id) {
+    const graph::Node& node = graph.nodes()[id];
+    const std::string call = graph::CallName(node.operation);
+    const std::string label = node.As<graph::Input>() ? node.name
+                              : !call.empty()         ? call
+                              : node.As<graph::Map>() ? "map"
+                                                      : "constant";
+    text += fmt::format("  n{} [label=\"{}\\n{}\"{}];\n", id, label, node.type.ToString(),
+                        node.As<graph::Input>() ? ", shape=box" : "");
+    for (const graph::NodeId operand : node.operands)
+      text += fmt::format("  n{} -> n{};\n", operand, id);
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    text += fmt::format("  o{0} [label=\"{1}\", shape=box];\n  n{2} -> o{0};\n", i,
+                        graph.outputs()[i].name, graph.outputs()[i].node);
+  return text + "}\n";
+}
+
+Result<int> Graph(const GraphFlags& flags, const Context& context) {
+  ATUNNER_TRY(const Source source, ReadSource(flags.file));
+  if (!flags.dot.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
+  ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
+  ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(source.graph, {}));
+  ATUNNER_TRY(const jobs::GraphSummary summary, jobs::SummaryOf(Task::Of(spec), profile));
+  if (context.common.json)
+    PrintJson(JsonOf(source, summary));
+  else
+    PrintText(source, summary);
+  return 0;
+}
+
+}  // namespace
+
+void AddGraph(VerbList& verbs) {
+  const auto flags = std::make_shared<GraphFlags>();
+  CLI::App* verb = verbs.Add("graph", "what is read of a model, and which kernels compute it",
+                             [flags](const Context& c) { return Graph(*flags, c); });
+  verb->add_option("file", flags->file,
+                   "model.pt2 or model.json: a PyTorch program; file.atg: a graph in text form")
+      ->required();
+  verb->add_option("--target-gpu", flags->target, "the GPU whose kernels are counted");
+  verb->add_option("--dot", flags->dot, "write the graph in Graphviz's language to this file");
+}
+
+}  // namespace atunner::cli

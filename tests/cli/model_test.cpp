@@ -1,0 +1,77 @@
+// PyTorch programs, end to end on the virtual GPU. tests/torch/write_models.py wrote the files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "atunner/base/files.h"
+#include "atunner/model/json/json.h"
+#include "tests/cli/process.h"
+
+namespace atunner {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kModels = ATUNNER_SOURCE_DIR "/tests/data/models/";
+
+class Models : public testing::Test {
+ protected:
+  std::string home() const { return dir_.path().string(); }
+  Json Described(const std::string& file) {
+    const Outcome shown = RunShell(home(), "$A graph " + file + " --json");
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    return ParseJson(shown.out).value();
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(Models, AGraphIsDescribed) {
+  const Json mlp = Described(kModels + "mlp.json");
+  EXPECT_EQ(mlp["operators"]["aten.addmm.default"], 2);
+  EXPECT_EQ(mlp["inputs"][0]["kind"], "user");
+  EXPECT_EQ(mlp["inputs"][1]["qualified_name"], "0.weight");
+  EXPECT_EQ(mlp["outputs"][0]["type"], "float32[16, 32]");
+  // Two products of 16 rows: 2 · 16 · (64 · 128 + 128 · 32), and what follows them.
+  EXPECT_GE(mlp["flops"].get<double>(), 2.0 * 16 * (64 * 128 + 128 * 32));
+  EXPECT_FALSE(mlp["parts"].empty());
+}
+
+TEST_F(Models, AGraphIsDrawn) {
+  const Outcome drawn = RunShell(home(), "$A graph " + kModels + "mlp.json --dot mlp.dot");
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  EXPECT_THAT(drawn.out, HasSubstr("2 × aten.addmm.default"));
+  const std::string dot = ReadFile(dir_.path() / "mlp.dot").value();
+  EXPECT_THAT(dot, HasSubstr("digraph mlp {"));
+  EXPECT_THAT(dot, HasSubstr("contract"));
+}
+
+TEST_F(Models, ModelsAreTuned) {
+  if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
+      std::string::npos)
+    GTEST_SKIP() << "NVRTC is not installed";
+  const std::string options = " --target-gpu A100 --virtual --budget 2 --json";
+  for (const char* what : {"--graph $M/mlp.json", "$M/conv_bn_relu.json", "$M/attention.json"}) {
+    SCOPED_TRACE(what);
+    const Outcome tuned = RunShell(home(),
+                                   "M=" + kModels + "; $A optimize " + std::string(what) + options);
+    EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+  }
+}
+
+TEST_F(Models, MistakesAreOneMessage) {
+  ASSERT_TRUE(WriteFileAtomic(home() + "/broken.pt2", "PK\x03\x04 and no more"));
+  const Outcome broken = RunShell(home(), "$A optimize broken.pt2");
+  EXPECT_EQ(broken.exit_code, 2);
+  EXPECT_THAT(broken.err, HasSubstr("is the file truncated?"));
+  const Outcome missing = RunShell(home(), "$A graph nothing.pt2");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("nothing.pt2"));
+  EXPECT_THAT(RunShell(home(), "$A optimize --operator sum --input-shape 4,4 --dim B=3").err,
+              HasSubstr("--graph"));
+}
+
+}  // namespace
+}  // namespace atunner
