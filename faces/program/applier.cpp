@@ -105,7 +105,7 @@ Applier::Outcome Applier::LaunchTuned(const Match& match, const ProgramLaunch& l
                                 launch.args, options);
   for (const std::string& name : loaded.symbols) {
     const auto from = gpu_.FindSymbol(*loaded.module, name);
-    const auto to = gpu_.FindSymbol(*launch.module, name);
+    const auto to = gpu_.FindSymbol(*launch.loaded, name);
     if (from && to && from->second == to->second)
       ATUNNER_RETURN_IF_ERROR(gpu_.CopyWithin(to->first, from->first, to->second));
   }
@@ -137,7 +137,7 @@ Result<std::vector<Applier::Saved>> Applier::Save(const Loaded& loaded,
         typed ? types[i] : capture::Element::kUnknown);
   }
   for (const std::string& name : loaded.symbols) {
-    const auto symbol = gpu_.FindSymbol(*launch.module, name);
+    const auto symbol = gpu_.FindSymbol(*launch.loaded, name);
     if (!symbol) continue;
     saved.push_back(
         {symbol->first, std::string(symbol->second, '\0'), "", capture::Element::kUnknown});
