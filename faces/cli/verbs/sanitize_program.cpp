@@ -76,8 +76,12 @@ Result<int> SanitizeProgram(const SanitizeFlags& flags, const Common& common) {
   ATUNNER_TRY(const TemporaryDirectory folder, TemporaryDirectory::Make());
   const Path report = folder.path() / "report";
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(report, ""));
-  const program::Order order{target.profile, groups, flags.kernel.timeout_seconds,
-                             flags.max_instructions, report.string()};
+  program::Order order;
+  order.profile = target.profile;
+  order.groups = groups;
+  order.timeout_seconds = flags.kernel.timeout_seconds;
+  order.max_instructions = flags.max_instructions;
+  order.report = report.string();
   ATUNNER_TRY(const program::Ending ending, program::RunUnder(order, flags.program, common.json));
   ATUNNER_TRY(const std::string text, ReadFile(report));
   ATUNNER_TRY(program::Findings found, program::ReadReport(text));
