@@ -205,9 +205,20 @@ class Linker {
     if (item.body != 0) text_ += ";\n";
   }
 
+  /// True where a .loc goes on with ", function_name LABEL, inlined_at FILE LINE COLUMN". The label
+  /// lies in a debug section, which the linked module does not have.
+  static bool NamesFunction(const Unit& unit, size_t at) {
+    return at + 1 < unit.tokens.size() && unit.tokens[at].text == "," &&
+           unit.tokens[at + 1].text == "function_name";
+  }
+
   void Write(const Unit& unit, size_t begin, size_t end) {
     std::string_view before;
     for (size_t i = begin; i < std::min(end, unit.tokens.size()); ++i) {
+      if (NamesFunction(unit, i)) {
+        while (i + 1 < end && unit.tokens[i + 1].line == unit.tokens[i].line) ++i;
+        continue;
+      }
       const std::string_view word = unit.tokens[i].text;
       if (i > begin) text_ += unit.tokens[i].line != unit.tokens[i - 1].line ? '\n' : ' ';
       const auto renamed = unit.renamed.find(word);

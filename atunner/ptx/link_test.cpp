@@ -47,6 +47,25 @@ constexpr const char* kLibrary = R"(.version 8.4
   ret;
 })";
 
+TEST(Link, LinesDoNotNameLabelsOfDroppedSections) {
+  const std::string inlined = R"(.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "user.cu"
+.visible .entry other() {
+  .loc 1 7 3, function_name $L__info_string0, inlined_at 1 9 5
+  ret;
+}
+.section .debug_str {
+$L__info_string0:
+.b8 95
+})";
+  const std::string linked = Link(std::vector<std::string>{kLibrary, inlined}).value();
+  EXPECT_THAT(linked, HasSubstr(".loc 100001 7 3\n"));
+  EXPECT_THAT(linked, testing::Not(HasSubstr("info_string")));
+  EXPECT_TRUE(Parse(linked));
+}
+
 TEST(Link, ModulesBecomeOne) {
   const auto text = Link(std::vector<std::string>{kUser, kLibrary});
   ASSERT_TRUE(text) << text.error().ToString();

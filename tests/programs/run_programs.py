@@ -152,7 +152,7 @@ def main():
     parser.add_argument("--atunner", required=True)
     parser.add_argument("--target-gpu", default="A100")
     parser.add_argument("--budget", default="10")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for each command")
+    parser.add_argument("--timeout", type=float, default=900, help="seconds for each command")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--short", action="store_true", help="the programs with a star")
     parser.add_argument("--keep", help="folder in which captures and artifacts stay")
