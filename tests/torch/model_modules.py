@@ -85,8 +85,87 @@ class Loss(nn.Module):
         return F.cross_entropy(logits, labels)
 
 
+class Then(nn.Module):
+    """A layer, and what follows it."""
+
+    def __init__(self, layer, function):
+        super().__init__()
+        self.layer, self.function = layer, function
+
+    def forward(self, x):
+        return self.function(self.layer(x))
+
+
+def double_mish(x):
+    return F.mish(F.mish(x))
+
+
+def swish_chain(x):
+    """The value before is used twice in each step."""
+    x = x * torch.sigmoid(x)
+    x = torch.clamp(x / 2, min=-1, max=1)
+    return torch.clamp(torch.tanh(x), min=-1, max=1) * x
+
+
+def chains():
+    """Layers with what KernelBench's second level lets follow."""
+    conv, up = nn.Conv2d(4, 8, 3), nn.ConvTranspose2d(4, 8, 3, stride=2, padding=1)
+    conv3, up3 = nn.Conv3d(3, 8, 3), nn.ConvTranspose3d(3, 8, 3, stride=2, padding=1)
+    gemm = nn.Linear(16, 32)
+    last_max = lambda x: torch.max(x, dim=1, keepdim=True)[0]
+    after = {
+        "conv_min_add": (conv, lambda x: (torch.min(x, torch.tensor(0.5)) + 1.5) * 2),
+        "conv_mish_mish": (conv, double_mish),
+        "conv_hardswish_relu": (conv, lambda x: torch.relu(F.hardswish(x))),
+        "conv_tanh_max": (conv, lambda x: F.max_pool2d(torch.tanh(x) * 2 + 1, 2)),
+        "conv_pool_sigmoid_sum": (conv, lambda x: torch.sigmoid(F.avg_pool2d(x, 2)).sum([1, 2, 3])),
+        "conv_gelu_mean": (conv, lambda x: F.adaptive_avg_pool2d(F.gelu(x), 1).flatten(1)),
+        "conv_minimum": (conv, lambda x: torch.tanh(torch.tanh(torch.min(x, 1, keepdim=True)[0]))),
+        "conv_logsumexp": (conv, lambda x: torch.logsumexp(F.hardswish(x) + x, 1, keepdim=True)),
+        "up_softmax_sigmoid": (up, lambda x: torch.sigmoid(F.softmax(x, 1) * 2)),
+        "up_clamp_scale": (up, lambda x: torch.clamp(torch.clamp(x, 0, 1) * 2, 0, 1) / 2),
+        "up_mean_logsumexp": (
+            up,
+            lambda x: torch.logsumexp(x.mean((2, 3), True), 1, True).sum((2, 3)),
+        ),
+        "up_min_sum": (up, lambda x: F.gelu(torch.min(x, 1, True)[0].sum(2, True))),
+        "conv3_softmax_pool": (conv3, lambda x: F.max_pool3d(F.softmax(x, 1), 2)),
+        "conv3_chain": (conv3, lambda x: torch.sigmoid(F.gelu(F.leaky_relu(torch.relu(x)))) + 1),
+        "conv3_min_softmax": (conv3, lambda x: F.softmax(torch.min(x, 2)[0], 1)),
+        "up3_mean_softmax": (up3, lambda x: torch.tanh(F.softmax(x.mean(2, True) + 1, 1)) * 2),
+        "up3_pool_clamp": (up3, lambda x: F.softmax(torch.clamp(F.avg_pool3d(x, 2), 0, 1), 1) * 2),
+        "up3_max_swish": (up3, lambda x: torch.max(torch.sigmoid(x - 1) * (x - 1), 1)[0]),
+        "gemm_swish_chain": (gemm, swish_chain),
+        "gemm_relu_divide": (gemm, lambda x: torch.relu((x - 2) * 1.5) / 2),
+        "gemm_logsumexp": (
+            gemm,
+            lambda x: F.gelu(F.gelu(F.leaky_relu(torch.logsumexp(x, 1, True)))),
+        ),
+        "gemm_softmax": (gemm, lambda x: F.softmax(F.gelu(x), 1)),
+        "gemm_max_subtract": (gemm, lambda x: F.gelu(last_max(x) - last_max(x).mean(1, True))),
+        "gemm_pool_sum": (gemm, lambda x: F.max_pool1d(x.unsqueeze(1), 2).squeeze(1).sum(1) * 0.5),
+        "gemm_clamp_mish": (
+            gemm,
+            lambda x: torch.logsumexp(torch.clamp(x * 2 + x * 2, -3, 3), 1, True),
+        ),
+        "gemm_residual": (gemm, lambda x: x * 0.5 + x.clone().detach()),
+        "gemm_min_constant": (gemm, lambda x: torch.min(x, torch.tensor(2.0)) - 2),
+        "gemm_group_norm": (gemm, lambda x: torch.min(F.group_norm(x, 4), 1, True)[0] + 1),
+    }
+    shapes = {
+        "conv": (2, 4, 8, 8),
+        "up": (2, 4, 6, 6),
+        "conv3": (2, 3, 5, 6, 6),
+        "up3": (2, 3, 3, 4, 4),
+    }
+    for name, (layer, function) in after.items():
+        shape = shapes.get(name.split("_")[0], (3, 16))
+        yield name, Then(layer, function), (torch.randn(*shape, dtype=torch.float64),)
+
+
 def modules():
     """Names, modules and inputs."""
+    yield from chains()
 
     def real(*shape):
         return torch.randn(*shape, dtype=torch.float64)
@@ -100,8 +179,13 @@ def modules():
     yield (
         "classifier",
         nn.Sequential(
-            nn.Conv2d(3, 4, 5), nn.ReLU6(inplace=True), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1),
-            nn.Flatten(), nn.Linear(4, 5), nn.LogSoftmax(dim=1),
+            nn.Conv2d(3, 4, 5),
+            nn.ReLU6(inplace=True),
+            nn.MaxPool2d(2),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(4, 5),
+            nn.LogSoftmax(dim=1),
         ),
         (real(2, 3, 12, 12),),
     )

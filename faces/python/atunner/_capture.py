@@ -80,9 +80,7 @@ def _tracer() -> Tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any
 Weights = List[Tuple[Input, torch.Tensor]]
 
 
-def _traced(
-    module: torch.nn.Module, inputs: Tuple[Any, ...]
-) -> Tuple[Dict[str, Any], Weights]:
+def _traced(module: torch.nn.Module, inputs: Tuple[Any, ...]) -> Tuple[Dict[str, Any], Weights]:
     """The program of a module, and its weights in the order of the program's inputs."""
     if not all(isinstance(value, torch.Tensor) for value in inputs):
         raise CaptureError("example inputs that are no tensors cannot be traced")
@@ -112,7 +110,7 @@ def _traced(
 def _name_inputs(
     traced: torch.fx.GraphModule, module: torch.nn.Module, inputs: Sequence[Input]
 ) -> None:
-    """Names placeholders as `torch.export` does: p_layers_0_weight, b_…, c_…, and x of forward(x)."""
+    """Names placeholders as `torch.export` does: p_layers_0_weight, b_…, c_…, x of forward(x)."""
     users = list(inspect.signature(module.forward).parameters)
     placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
     for node, given in zip(placeholders, inputs):
@@ -146,8 +144,10 @@ def _raw_bytes(tensor: torch.Tensor) -> bytes:
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     if flat.numel() == 0:
         return b""
-    return bytes(flat.view(torch.uint8).numpy()) if flat.dtype != torch.bool else bytes(
-        flat.to(torch.uint8).numpy()
+    return (
+        bytes(flat.view(torch.uint8).numpy())
+        if flat.dtype != torch.bool
+        else bytes(flat.to(torch.uint8).numpy())
     )
 
 
