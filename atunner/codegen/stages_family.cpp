@@ -74,6 +74,9 @@ std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const Vali
   std::vector<PartTask> stages;
   for (const ValidGraph& part : *parts)
     stages.push_back(TaskOfPart(part, spec.dims, AccuracyOf(spec)).value());
+  // A single node for plain kernels is no partition: MakeTemplate would ask for it for ever.
+  if (stages.size() == 1 && FamilyOf(stages[0].task, /*partitions=*/false) == nullptr)
+    return std::nullopt;
   return stages;
 }
 

@@ -205,7 +205,7 @@ TEST(ImportModel, AHundredThousandNodesAreRead) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(model.has_value()) << ErrorOf(model);
   EXPECT_EQ(model->graph.nodes().size(), 100'001U);
-  EXPECT_LT(taken.count(), 60);  // 4 s alone on a core; the limit catches what grows as the square
+  EXPECT_LT(taken.count(), 60);  // 12 s on a busy machine; the square would take minutes
 }
 
 TEST(ImportModel, JsonWithWeightsBesideItIsRead) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "atunner/importers/aten/builders.h"
 
@@ -14,6 +15,20 @@ using graph::Value;
 
 /// Letters of batch axes in equations; k, m and n are those of the product.
 constexpr std::string_view kBatchLetters = "abcdefghijlopqrstuvwxyz";
+
+/// The operand of a transposition of the last two axes; a product reads it in either order, so that
+/// nothing needs to be moved. PyTorch writes linear layers so.
+std::optional<Value> BeforeTransposition(AtenCall& call, Value x) {
+  if (!call.g.ok()) return std::nullopt;
+  const auto* transpose = call.g.NodeOf(x).As<graph::Transpose>();
+  if (transpose == nullptr || transpose->order.size() < 2) return std::nullopt;
+  std::vector<int64_t> order = transpose->order;
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int64_t>(i)) return std::nullopt;
+  }
+  return Value{call.g.NodeOf(x).operands[0]};
+}
 
 /// numpy's matmul: vectors get an axis, and batch axes are broadcast.
 Value Product(AtenCall& call, Value a, Value b) {
@@ -53,7 +68,11 @@ Value Product(AtenCall& call, Value a, Value b) {
   kept_right.insert(kept_right.end(), right.end() - 2, right.end());
   if (kept_left != left) x = call.Reshape(x, kept_left);
   if (kept_right != right) y = call.Reshape(y, kept_right);
-  Value made = call.g.Contract(fmt::format("{}mk,{}kn->{}mn", first, second, result), x, y);
+  const auto swapped_x = BeforeTransposition(call, x);
+  const auto swapped_y = BeforeTransposition(call, y);
+  const Value made = call.g.Contract(fmt::format("{}{},{}{}->{}mn", first, swapped_x ? "km" : "mk",
+                                                 second, swapped_y ? "nk" : "kn", result),
+                                     swapped_x.value_or(x), swapped_y.value_or(y));
   if (!row) sizes.push_back(left[left.size() - 2]);
   if (!column) sizes.push_back(right.back());
   return row || column ? call.Reshape(made, sizes) : made;

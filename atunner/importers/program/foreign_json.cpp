@@ -1,20 +1,39 @@
 #include "atunner/importers/program/foreign_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 namespace atunner::importers {
+namespace {
+
+/// How deep brackets are nested, outside of strings. The library's destructor recurses, so this is
+/// known before anything is parsed. (Its callbacks could refuse depth too, but look at all earlier
+/// members again at each value.)
+int DepthOf(std::string_view text) {
+  int depth = 0;
+  int deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
 
 Result<ForeignJson> ParseForeignJson(std::string_view text, const std::string& where) {
-  constexpr int kDeepest = 256;
-  bool too_deep = false;
-  // What the callback refuses is left out, so that no deep value is ever made.
-  const auto shallow = [&](int depth, ForeignJson::parse_event_t, ForeignJson&) {
-    too_deep |= depth > kDeepest;
-    return depth <= kDeepest;
-  };
-  ForeignJson json = ForeignJson::parse(text, shallow, /*allow_exceptions=*/false);
-  if (too_deep) return Invalid("the JSON is nested more than 256 levels deep", where);
+  if (DepthOf(text) > 256) return Invalid("the JSON is nested more than 256 levels deep", where);
+  ForeignJson json = ForeignJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return Invalid("this is no JSON", where, "is the file truncated?");
   return json;
 }
