@@ -1,4 +1,5 @@
-// CUB inside a kernel (a block's reduction) and as device-wide sums whose kernels are the library's.
+// CUB inside a kernel (a block's reduction) and as device-wide sums whose kernels are the
+// library's.
 #include <cub/cub.cuh>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Kernels that change device variables: a counter of found elements, and a table that a first kernel
-// fills for the second.
+// Kernels that change device variables: a counter of found elements, and a table that a first
+// kernel fills for the second.
 #include <cstdio>
 #include <vector>
 

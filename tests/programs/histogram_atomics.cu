@@ -1,5 +1,5 @@
-// CUDA samples style: a histogram by atomics in shared memory, one part for each block, and a kernel
-// that merges the parts.
+// CUDA samples style: a histogram by atomics in shared memory, one part for each block, and a
+// kernel that merges the parts.
 #include <cstdio>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// CUDA samples style: reductions by warp shuffles, as templates over the type, the operation and the
-// block.
+// CUDA samples style: reductions by warp shuffles, as templates over the type, the operation and
+// the block.
 #include <cstdio>
 #include <vector>
 

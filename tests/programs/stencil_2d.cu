@@ -1,5 +1,5 @@
-// PolyBench style: a Jacobi stencil over a grid with two-dimensional blocks. Two buffers are swapped
-// in a loop.
+// PolyBench style: a Jacobi stencil over a grid with two-dimensional blocks. Two buffers are
+// swapped in a loop.
 #include <cstdio>
 #include <cstdlib>
 #include <utility>

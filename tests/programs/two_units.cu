@@ -1,5 +1,5 @@
-// A program of two units with relocatable device code: a device function and a kernel are defined in
-// the other file.
+// A program of two units with relocatable device code: a device function and a kernel are defined
+// in the other file.
 #include <cstdio>
 #include <vector>
 
