@@ -36,7 +36,8 @@ std::optional<double> CostOfPlain(const ValidGraph& part, double bytes, double m
 /// The cost of a subgraph, as bytes of DRAM traffic: the bytes that it reads and writes, the bytes
 /// that could move during a launch (two microseconds), and an eighth of the bytes that elements
 /// read again from caches. nullopt if it is not below `most`, or no family computes the subgraph.
-std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double most, bool pairs) {
+std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double most, bool pairs,
+                             bool plain) {
   constexpr double kLaunch = 8e6;
   const auto bytes = [&](graph::NodeId id) {
     const auto& [dtype, shape] = part.node(id).type;
@@ -53,22 +54,22 @@ std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double m
   if (!graph::HasOneAnchor(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
-  if (family == nullptr) return CostOfPlain(part, all, most);
+  if (family == nullptr) return plain ? CostOfPlain(part, all, most) : std::nullopt;
   if (family->only_large_reductions && graph::HasSmallReduction(part, sizes)) return std::nullopt;
   const bool again = family->rereads_operands && read > all;
   return kLaunch + all + (again ? (read - all) / 8 : 0);
 }
 
 /// The tasks of the partition's subgraphs. `pairs`: a subgraph may have two products of one
-/// operand.
+/// operand. `plain`: nodes that no family computes become parts for plain kernels.
 std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const ValidGraph& given,
-                                              bool pairs) {
+                                              bool pairs, bool plain) {
   const ValidGraph graph = graph::FuseMaps(
       graph::WithCanonicalMatmuls(graph::WithSplitSorts(
           graph::WithConstantIndexTables(graph::WithoutSingleElementScatters(given)))),
       /*through_roundings=*/false);
   const auto parts = graph::Partition(graph, spec.dims, [&](const ValidGraph& part, double most) {
-    return CostOf(part, spec.dims, most, pairs);
+    return CostOf(part, spec.dims, most, pairs, plain);
   });
   if (!parts) return std::nullopt;
   std::vector<PartTask> stages;
@@ -81,14 +82,16 @@ std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const Vali
 }
 
 /// Keeps the sizes of the task open if every subgraph can be computed so; otherwise the subgraphs
-/// are those of the graph at the task's own sizes.
+/// are those of the graph at the task's own sizes, and only then some are left to plain kernels.
 std::optional<std::vector<PartTask>> StagesOf(const Task& task, bool pairs) {
   if (task.graph() == nullptr) return std::nullopt;
   const KernelSpec& spec = task.spec();
-  auto stages = StagesOf(spec, *task.graph(), pairs);
-  if (!stages && !spec.dims.empty())
-    stages = StagesOf(spec, graph::Specialise(*task.graph(), spec.dims).value(), pairs);
-  return stages;
+  if (auto stages = StagesOf(spec, *task.graph(), pairs, /*plain=*/false)) return stages;
+  const ValidGraph own = graph::Specialise(*task.graph(), spec.dims).value();
+  if (!spec.dims.empty()) {
+    if (auto stages = StagesOf(spec, own, pairs, /*plain=*/false)) return stages;
+  }
+  return StagesOf(spec, own, pairs, /*plain=*/true);
 }
 
 class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
