@@ -840,11 +840,15 @@ __device__ Pair pair_of(const judge::Comparison& of, u64 i, u64 bits) {
   return {y, r, exact ? integer_distance(of.dtype, ((const u64*)data)[i], bits) : fabs(y - r)};
 }
 
-/// True if an element that holds the poison may as well be a result.
-__device__ bool may_be_result(const judge::Comparison& of, const Pair& pair) {
-  const double bound = fmin(of.element_bound, 0.25);
-  return pair.distance == 0 ||
-         (!isinf(pair.r) && pair.distance <= bound * (fabs(pair.r) + of.scale));
+/// True if an element that holds the poison may as well be a result, also by another choice where
+/// the data decide, e.g. the other index of two equal numbers.
+__device__ bool may_be_result(const judge::Comparison& of, const Pair& pair, const Choices& choices,
+                              u64 i) {
+  const double bound = fmin(of.element_bound, 0.25) * (fabs(pair.r) + of.scale);
+  if (pair.distance == 0) return true;
+  if (isinf(pair.r)) return false;
+  return pair.distance <= bound ||
+         (of.choice_slots && beyond_choices(choices, i, pair.y - pair.r) <= bound);
 }
 
 extern "C" __global__ void judge_compare(judge::Comparison of) {
@@ -859,7 +863,7 @@ extern "C" __global__ void judge_compare(judge::Comparison of) {
     const Pair pair = pair_of(of, i, bits);
     const double y = pair.y, r = pair.r;
     const bool left = bits == kLeftUnwritten;
-    const bool poison = of.poisoned && (left || !may_be_result(of, pair)) &&
+    const bool poison = of.poisoned && (left || !may_be_result(of, pair, choices, i)) &&
                         is_poison(of.dtype, data, i, of.poison);
     bool bad = false;
     if (left) {
