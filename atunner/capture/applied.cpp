@@ -1,5 +1,6 @@
 #include "atunner/capture/applied.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,6 +92,15 @@ Json ToJson(const AppliedReport& report) {
   for (const AppliedLaunch& launch : report.launches)
     json["launches"].push_back(LaunchJson(launch));
   return json;
+}
+
+void AppendReport(const ApplyOrder& order, const AppliedReport& report) {
+  if (order.report.empty()) return;
+  const std::string line = DumpJson(ToJson(report)) + "\n";
+  const int file = open(order.report.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  (void)!write(file, line.data(), line.size());
+  close(file);
 }
 
 Result<AppliedReport> ReadAppliedReport(const std::string& text) {

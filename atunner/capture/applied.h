@@ -52,6 +52,8 @@ struct AppliedReport {
   std::vector<std::string> errors;  ///< e.g. a folder that cannot be read
 };
 Json ToJson(const AppliedReport& report);
+/// Appends the report as a line to the order's file, if it names one.
+void AppendReport(const ApplyOrder& order, const AppliedReport& report);
 /// The last line of each process, merged: launches are added, the worst verdict counts.
 Result<AppliedReport> ReadAppliedReport(const std::string& text);
 

@@ -1,12 +1,9 @@
 #include "faces/program/applier.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "atunner/base/digest.h"
 #include "atunner/ptx/module.h"
@@ -210,13 +207,6 @@ Applier::Outcome Applier::Launch(const ProgramLaunch& launch, const LaunchOption
   return LaunchTuned(*match, launch, options);
 }
 
-void Applier::Report() const {
-  if (order_.report.empty()) return;
-  const std::string line = DumpJson(capture::ToJson(report_)) + "\n";
-  const int file = open(order_.report.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  (void)!write(file, line.data(), line.size());
-  close(file);
-}
+void Applier::Report() const { capture::AppendReport(order_, report_); }
 
 }  // namespace atunner::program

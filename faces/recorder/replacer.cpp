@@ -1,12 +1,9 @@
 #include "faces/recorder/replacer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "atunner/base/files.h"
@@ -281,13 +278,6 @@ void Replacer::OnReset() {
   }
 }
 
-void Replacer::Report() const {
-  if (order_.report.empty()) return;
-  const std::string line = DumpJson(ToJson(report_)) + "\n";
-  const int file = open(order_.report.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  (void)!write(file, line.data(), line.size());
-  close(file);
-}
+void Replacer::Report() const { capture::AppendReport(order_, report_); }
 
 }  // namespace atunner::recorder

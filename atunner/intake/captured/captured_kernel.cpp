@@ -131,7 +131,7 @@ class Builder {
 
   void MakeSpec(const ptx::ValidModule& module) {
     KernelSpec& spec = out_.spec;
-    spec.name = signature_.name.substr(signature_.name.rfind(':') + 1);
+    spec.name = signature_.PlainName();
     spec.bytes = Expr(0);  // buffers may be larger than the part that the kernel touches
     for (size_t i = 0; i < launch_.buffers.size(); ++i) AddBuffer(i);
     for (size_t i = 0; i < launch_.symbols.size(); ++i) AddSymbol(i, module);

@@ -209,16 +209,6 @@ class SourceTunables {
   bool follows_ = false, free_block_ = false;
 };
 
-const KernelDefinition* FindDefinition(const CudaSyntax& syntax, const Signature& signature) {
-  const std::string name = signature.name.substr(signature.name.rfind(':') + 1);
-  for (const KernelDefinition& definition : syntax.kernels) {
-    const bool as_many = signature.parameters.empty() ||
-                         definition.parameters.size() == signature.parameters.size();
-    if (definition.name == name && as_many) return &definition;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 Status UseSource(UserKernel& kernel, const std::string& readable, const std::string& text,

@@ -106,6 +106,16 @@ Signature ParseSignature(std::string_view readable) {
   return signature;
 }
 
+const KernelDefinition* FindDefinition(const CudaSyntax& syntax, const Signature& signature) {
+  const std::string name = signature.PlainName();
+  for (const KernelDefinition& definition : syntax.kernels) {
+    const bool as_many = signature.parameters.empty() ||
+                         definition.parameters.size() == signature.parameters.size();
+    if (definition.name == name && as_many) return &definition;
+  }
+  return nullptr;
+}
+
 std::optional<DType> PointeeOf(std::string_view parameter) {
   std::string type(parameter);
   for (const char* word : {"const", "volatile", "__restrict__", "restrict"})

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/model/value/dtype.h"
 
 namespace atunner {
@@ -15,10 +16,16 @@ struct Signature {
   std::string name;                        ///< "blur": with namespaces, without arguments
   std::vector<std::string> template_args;  ///< "float", "3"
   std::vector<std::string> parameters;     ///< "float const*", "Image*", "int"; empty: not known
+
+  /// The name without namespaces.
+  std::string PlainName() const { return name.substr(name.rfind(':') + 1); }
 };
 
 /// `readable` as a demangler gives it. A C name has no parameters in it.
 Signature ParseSignature(std::string_view readable);
+
+/// The kernel with this name and as many parameters; nullptr if the source does not define it.
+const KernelDefinition* FindDefinition(const CudaSyntax& syntax, const Signature& signature);
 
 /// Type of the elements behind a pointer: "float const*" and "float4*" are float32. nullopt for a
 /// parameter that is no pointer, and for structures.

@@ -218,12 +218,10 @@ Result<std::string> PatchedSource(const std::string& text, const std::string& re
     return Fail(ErrorCode::kUnsupported,
                 "headers or macros of the source were expanded, so that it cannot be changed",
                 kernel.source.name);
-  const std::string name = ParseSignature(readable).name;
-  for (const KernelDefinition& definition : syntax.kernels) {
-    if (definition.name != name.substr(name.rfind(':') + 1)) continue;
-    return Applied(text, Patcher(text, syntax, kernel, configuration).Run(definition));
-  }
-  return Invalid("kernel '" + readable + "' is not defined here", kernel.source.name);
+  const KernelDefinition* definition = FindDefinition(syntax, ParseSignature(readable));
+  if (definition == nullptr)
+    return Invalid("kernel '" + readable + "' is not defined here", kernel.source.name);
+  return Applied(text, Patcher(text, syntax, kernel, configuration).Run(*definition));
 }
 
 std::string UnifiedDiff(const std::string& before, const std::string& after,

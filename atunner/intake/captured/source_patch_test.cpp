@@ -64,6 +64,12 @@ TEST(SourcePatch, TheSourcesOwnValuesChangeNothing) {
             ErrorCode::kUnsupported);
 }
 
+TEST(SourcePatch, AnOverloadWithOtherParametersIsNotTheKernel) {
+  const UserKernel kernel = Kernel();
+  EXPECT_EQ(PatchedSource(kSource, "scale(float*, int, int)", kernel, kernel.initial).error().code,
+            ErrorCode::kInvalidInput);
+}
+
 TEST(UnifiedDiffs, ShowHunksWithContext) {
   std::string before, after;
   for (int i = 1; i <= 30; ++i) {

@@ -152,11 +152,15 @@ class CaptureTuner {
     return {};
   }
 
+  Status OpenCompiler() {
+    if (compiler_ != nullptr) return {};
+    ATUNNER_TRY(compiler_, services_.compilers.Open(request_.tuning.compile_timeout_seconds));
+    return {};
+  }
+
   /// Success if the compiler of candidates compiles the kernel as it is given.
   Status Compiles(UserKernel kernel) {
-    if (compiler_ == nullptr) {
-      ATUNNER_TRY(compiler_, services_.compilers.Open(request_.tuning.compile_timeout_seconds));
-    }
+    ATUNNER_RETURN_IF_ERROR(OpenCompiler());
     ATUNNER_TRY(const auto schedule, MakeUserTemplate(kernel));
     ATUNNER_TRY(const RenderedKernel rendered, schedule->Render(schedule->Default()));
     ATUNNER_TRY(
@@ -204,9 +208,7 @@ class CaptureTuner {
       return Invalid("the kernel has other parameters there");
     const auto judge = services_.devices.MakeJudge(target_, kShapeSeconds);
     ATUNNER_RETURN_IF_ERROR(judge->Begin({schedule->spec(), request_.tuning.seed, kShapeSeconds}));
-    if (compiler_ == nullptr) {
-      ATUNNER_TRY(compiler_, services_.compilers.Open(request_.tuning.compile_timeout_seconds));
-    }
+    ATUNNER_RETURN_IF_ERROR(OpenCompiler());
     const CandidateCompiler compiler(*schedule, *compiler_, target_.profile.Arch());
     ATUNNER_TRY(const JudgeAnswer answer,
                 JudgeCandidate(*judge, compiler,
