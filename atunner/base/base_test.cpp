@@ -6,6 +6,7 @@
 
 #include "atunner/base/build_id.h"
 #include "atunner/base/clock.h"
+#include "atunner/base/demangle.h"
 #include "atunner/base/digest.h"
 #include "atunner/base/dylib.h"
 #include "atunner/base/files.h"
@@ -114,6 +115,12 @@ TEST(Files, WhereNoTemporaryFolderCanBeMadeThatIsSaid) {
     ::unsetenv("TMPDIR");
   ASSERT_FALSE(made.has_value());
   EXPECT_THAT(made.error().ToString(), HasSubstr("TMPDIR"));
+}
+
+TEST(Demangling, LeavesNamesOfCAlone) {
+  EXPECT_EQ(Demangled("_Z5scalePfi"), "scale(float*, int)");
+  EXPECT_EQ(Demangled("scale"), "scale");
+  EXPECT_EQ(Demangled("_Z"), "_Z");
 }
 
 TEST(Random, IsDeterministicAndInRange) {

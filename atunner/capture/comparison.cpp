@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <utility>
+#include <string>
+
+#include "atunner/capture/signature.h"
 
 namespace atunner::capture {
 namespace {
@@ -114,82 +116,28 @@ Comparison OfType(const Contents& contents, Element element, double tolerance) {
   return OfUnknownType(contents, tolerance);
 }
 
-/// "float4" is four floats.
-std::string_view WithoutCount(std::string_view type) {
-  constexpr std::string_view kCounted[] = {"char", "short", "int", "long", "float", "double"};
-  const std::string_view scalar = type.substr(0, type.empty() ? 0 : type.size() - 1);
-  const std::string_view plain = scalar.starts_with('u') ? scalar.substr(1) : scalar;
-  const bool counted = !type.empty() && type.back() >= '1' && type.back() <= '4' &&
-                       std::ranges::find(kCounted, plain) != std::end(kCounted);
-  return counted ? plain : type;
-}
-
-Element TypeOf(std::string_view type) {
-  constexpr std::pair<std::string_view, Element> kTypes[] = {
-      {"float", Element::kFloat},
-      {"double", Element::kDouble},
-      {"__half", Element::kHalf},
-      {"__half2", Element::kHalf},
-      {"__nv_bfloat16", Element::kBFloat16},
-      {"__nv_bfloat162", Element::kBFloat16},
-      {"bool", Element::kExact},
-      {"char", Element::kExact},
-      {"signed char", Element::kExact},
-      {"unsigned char", Element::kExact},
-      {"short", Element::kExact},
-      {"unsigned short", Element::kExact},
-      {"int", Element::kExact},
-      {"unsigned int", Element::kExact},
-      {"long", Element::kExact},
-      {"unsigned long", Element::kExact},
-      {"long long", Element::kExact},
-      {"unsigned long long", Element::kExact},
-  };
-  type = WithoutCount(type);
-  for (const auto& [name, element] : kTypes) {
-    if (name == type) return element;
+Element ElementOf(std::optional<DType> type) {
+  if (!type) return Element::kUnknown;
+  switch (*type) {
+    case DType::kFloat16:
+      return Element::kHalf;
+    case DType::kBFloat16:
+      return Element::kBFloat16;
+    case DType::kFloat32:
+      return Element::kFloat;
+    case DType::kFloat64:
+      return Element::kDouble;
+    default:
+      return Element::kExact;
   }
-  return Element::kUnknown;
-}
-
-/// The type that "float const*" points to.
-Element PointedType(std::string_view parameter) {
-  const size_t star = parameter.rfind('*');
-  if (star == std::string_view::npos || star + 1 != parameter.size()) return Element::kUnknown;
-  std::string_view type = parameter.substr(0, star);
-  for (const std::string_view word : {" const", " volatile", " const"}) {
-    if (type.ends_with(word)) type.remove_suffix(word.size());
-  }
-  return TypeOf(type);
-}
-
-/// Position of the bracket that opens the list which ends with the last one.
-std::optional<size_t> BeginOfList(std::string_view readable) {
-  int depth = 0;
-  for (size_t i = readable.size(); i-- > 0;) {
-    if (readable[i] == ')') ++depth;
-    if (readable[i] == '(' && --depth == 0) return i;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
 
 std::vector<Element> PointedTypes(std::string_view readable) {
   std::vector<Element> types;
-  if (!readable.ends_with(')')) return types;
-  const auto begin = BeginOfList(readable);
-  if (!begin) return types;
-  const std::string_view list = readable.substr(*begin + 1, readable.size() - *begin - 2);
-  int depth = 0;
-  for (size_t i = 0, from = 0; i <= list.size(); ++i) {
-    const char c = i < list.size() ? list[i] : ',';
-    if (c == '(' || c == '<' || c == '[') ++depth;
-    if (c == ')' || c == '>' || c == ']') --depth;
-    if (c != ',' || depth > 0) continue;
-    types.push_back(PointedType(list.substr(from, i - from)));
-    from = std::min(i + 2, list.size());  // ", " separates them
-  }
+  for (const std::string& parameter : ParseSignature(readable).parameters)
+    types.push_back(ElementOf(PointeeOf(parameter)));
   return types;
 }
 

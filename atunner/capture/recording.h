@@ -33,6 +33,10 @@ class ProgramMemory {
   /// No allocation lies below the first or reaches beyond the second.
   virtual std::pair<uint64_t, uint64_t> Bounds() const = 0;
   virtual Status Read(uint64_t address, std::span<char> to) const = 0;
+  virtual Status Write(uint64_t address, std::span<const char> from) = 0;
+  /// Looks for an allocation around the address that was not seen being made, e.g. of another
+  /// process.
+  virtual void Discover(uint64_t /*address*/) {}
   /// True if nothing has been written there yet. A real GPU cannot tell.
   virtual bool IsUndefined(uint64_t /*address*/, uint64_t /*bytes*/) const { return false; }
 };

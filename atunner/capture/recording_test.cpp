@@ -12,34 +12,13 @@
 
 #include "atunner/base/files.h"
 #include "atunner/capture/capture_reader.h"
+#include "atunner/capture/map_memory_test.h"
 
 namespace atunner::capture {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// Memory in a map from address to contents.
-class Memory : public ProgramMemory {
- public:
-  std::optional<Allocation> Find(uint64_t address) const override {
-    for (const auto& [base, bytes] : buffers) {
-      if (address >= base && address < base + bytes.size()) return Allocation{base, bytes.size()};
-    }
-    return std::nullopt;
-  }
-  std::pair<uint64_t, uint64_t> Bounds() const override { return {0x1000, 0x9000}; }
-  Status Read(uint64_t address, std::span<char> to) const override {
-    const auto at = Find(address);
-    if (!at) return Invalid("no memory there");
-    std::memcpy(to.data(), buffers.at(at->base).data() + (address - at->base), to.size());
-    return {};
-  }
-  bool IsUndefined(uint64_t address, uint64_t) const override { return address == undefined; }
-
-  std::map<uint64_t, std::string> buffers;
-  uint64_t undefined = 0;
-};
 
 template <class T>
 std::string BytesOf(const T& value) {
@@ -65,7 +44,7 @@ class Recordings : public testing::Test {
   }
 
   TemporaryDirectory dir_;
-  Memory memory_;
+  MapMemory memory_;
 };
 
 TEST_F(Recordings, TheFirstLaunchOfEachConfigurationIsRecorded) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "atunner/base/demangle.h"
 #include "atunner/base/digest.h"
 #include "atunner/ptx/module.h"
 
@@ -109,90 +110,54 @@ Applier::Outcome Applier::LaunchTuned(const Match& match, const ProgramLaunch& l
   return outcome;
 }
 
-Result<std::vector<Applier::Saved>> Applier::Save(const Loaded& loaded,
-                                                  const ProgramLaunch& launch) const {
-  std::vector<Saved> saved;
-  const auto [low, high] = memory_.Bounds();
-  uint64_t total = 0;
-  const auto add = [&, low = low, high = high](std::string_view bytes, capture::Element element) {
-    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + at, sizeof word);
-      const auto found = word >= low && word < high ? memory_.Find(word) : std::nullopt;
-      if (!found || std::ranges::find(saved, found->base, &Saved::base) != saved.end()) continue;
-      total += found->bytes;
-      if (total > order_.compared_bytes) return;
-      saved.push_back({found->base, std::string(found->bytes, '\0'), "", element});
-      (void)memory_.Read(found->base, saved.back().before);
-    }
-  };
-  const auto types = capture::PointedTypes(FullName(launch.kernel));
+Status Applier::Collect(capture::Reachable& reachable, const Loaded& loaded,
+                        const ProgramLaunch& launch) const {
+  const auto types = capture::PointedTypes(Demangled(launch.kernel));
   const bool typed = types.size() == launch.args.size();
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const KernelArg& arg = launch.args[i];
-    add({reinterpret_cast<const char*>(arg.data()), arg.size},
-        typed ? types[i] : capture::Element::kUnknown);
+    reachable.AddParameter({reinterpret_cast<const char*>(arg.data()), arg.size},
+                           typed ? types[i] : capture::Element::kUnknown);
   }
   for (const std::string& name : loaded.symbols) {
-    const auto symbol = gpu_.FindSymbol(*launch.loaded, name);
-    if (!symbol) continue;
-    saved.push_back(
-        {symbol->first, std::string(symbol->second, '\0'), "", capture::Element::kUnknown});
-    (void)memory_.Read(symbol->first, saved.back().before);
+    if (const auto symbol = gpu_.FindSymbol(*launch.loaded, name))
+      reachable.AddRange(symbol->first, symbol->second);
   }
-  for (size_t i = 0; i < saved.size(); ++i) {
-    const std::string bytes = saved[i].before;  // `saved` grows meanwhile
-    add(bytes, capture::Element::kUnknown);
-  }
-  if (total > order_.compared_bytes)
-    return Fail(ErrorCode::kUnavailable, "the memory that it may reach is too large to compare");
-  return saved;
+  return reachable.Take(order_.compared_bytes);
 }
 
-bool Applier::Judge(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
-                    const std::vector<Saved>& memory) {
-  for (const Saved& one : memory) VirtualMemory::Write(one.base, one.before);
+Status Applier::Judge(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
+                      capture::Reachable& reachable) {
+  ATUNNER_TRY(const std::vector<std::string> expected, reachable.Contents());
+  ATUNNER_RETURN_IF_ERROR(reachable.Put(reachable.before(), expected));
   const Outcome outcome = LaunchTuned(match, launch, options);
-  capture::Comparison worst;
-  for (const Saved& one : memory) {
-    std::string tuned(one.before.size(), '\0');
-    (void)memory_.Read(one.base, tuned);
-    const capture::Comparison compared = capture::Compare(
-        {one.before, one.original, tuned}, one.element, match.loaded->replacement.tolerance);
-    worst.equal &= compared.equal;
-    worst.accepted &= compared.accepted;
-    worst.error = std::max(worst.error, compared.error);
-  }
-  ReportOf(match).error = worst.error;
+  ATUNNER_TRY(const std::vector<std::string> found, reachable.Contents());
+  const capture::Comparison comparison = capture::CompareAll(reachable, expected, found,
+                                                             match.loaded->replacement.tolerance);
+  capture::AppliedLaunch& report = ReportOf(match);
+  report.error = comparison.error;
   const bool ran = outcome && outcome->completed();
-  if (ran && worst.accepted) {
-    match.accepted = true;
-    ReportOf(match).verdict = worst.equal ? Verdict::kEqual : Verdict::kWithinTolerance;
-    return true;
+  match.accepted = ran && comparison.accepted;
+  if (match.accepted) {
+    report.verdict = comparison.equal ? Verdict::kEqual : Verdict::kWithinTolerance;
+    ++report.replaced;
+    return {};
   }
   Refuse(match, Verdict::kDifferent,
          ran ? "its results differ from the original's"
              : "the tuned kernel does not run: " +
                    (outcome ? outcome->message : outcome.error().ToString()));
-  return false;
+  return reachable.Put(expected, found);
 }
 
 Applier::Outcome Applier::Compare(Match& match, const ProgramLaunch& launch,
                                   const LaunchOptions& options,
                                   const std::function<Outcome()>& original) {
-  auto memory = Save(*match.loaded, launch);
+  capture::Reachable reachable(memory_);
+  Status status = Collect(reachable, *match.loaded, launch);
   Outcome outcome = original();
-  if (!memory) Refuse(match, Verdict::kNotCompared, memory.error().what);
-  if (!memory || !outcome || !outcome->completed()) return outcome;
-  for (Saved& one : *memory) {
-    one.original.resize(one.before.size());
-    (void)memory_.Read(one.base, one.original);
-  }
-  if (Judge(match, launch, options, *memory)) {
-    ++ReportOf(match).replaced;
-  } else {
-    for (const Saved& one : *memory) VirtualMemory::Write(one.base, one.original);
-  }
+  if (status && outcome && outcome->completed()) status = Judge(match, launch, options, reachable);
+  if (!status) Refuse(match, Verdict::kNotCompared, status.error().what);
   return outcome;
 }
 

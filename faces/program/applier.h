@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "atunner/capture/applied.h"
-#include "atunner/capture/comparison.h"
+#include "atunner/capture/reachable.h"
 #include "atunner/capture/replacement.h"
 #include "faces/program/program_launch.h"
 #include "faces/program/virtual_memory.h"
@@ -42,13 +42,6 @@ class Applier {
     size_t report = 0;
     bool accepted = false, refused = false;
   };
-  /// Contents of an allocation before a launch.
-  struct Saved {
-    uint64_t base = 0;
-    std::string before, original;
-    capture::Element element = capture::Element::kUnknown;
-  };
-
   void Load(const std::string& folder);
   Match* Find(const ProgramLaunch& launch);
   capture::AppliedLaunch& ReportOf(const Match& match) { return report_.launches[match.report]; }
@@ -57,11 +50,13 @@ class Applier {
                       const LaunchOptions& options);
   Outcome Compare(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
                   const std::function<Outcome()>& original);
-  /// Copies of all allocations that the launch may reach; kUnavailable if that is too much.
-  Result<std::vector<Saved>> Save(const Loaded& loaded, const ProgramLaunch& launch) const;
-  /// Runs the tuned kernel on the saved memory and compares; true if its results stay.
-  bool Judge(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
-             const std::vector<Saved>& memory);
+  /// Copies the memory that the launch may reach; kUnavailable if that is too much.
+  Status Collect(capture::Reachable& reachable, const Loaded& loaded,
+                 const ProgramLaunch& launch) const;
+  /// Runs the tuned kernel on the memory as it was before the original, and compares. The
+  /// original's results stay if the tuned kernel is refused.
+  Status Judge(Match& match, const ProgramLaunch& launch, const LaunchOptions& options,
+               capture::Reachable& reachable);
 
   capture::ApplyOrder order_;
   vgpu::VirtualGpu& gpu_;

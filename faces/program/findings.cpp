@@ -62,26 +62,12 @@ Findings ReadFindings(const Json& json) {
 
 }  // namespace
 
-namespace {
-CaptureOrder ReadCaptureOrder(const Json& json) {
-  CaptureOrder order{json.at("folder"), {}};
-  order.limits.launches_of_kernel = json.at("launches");
-  order.limits.snapshot_bytes = json.at("snapshot_bytes");
-  order.limits.all_snapshots_bytes = json.at("all_snapshots_bytes");
-  return order;
-}
-}  // namespace
-
 Json ToJson(const Order& order) {
   Json json{
       {"profile", ToJson(order.profile)},           {"groups", order.groups},
       {"timeout_seconds", order.timeout_seconds},   {"recorded_seconds", order.recorded_seconds},
       {"max_instructions", order.max_instructions}, {"report", order.report}};
-  if (order.capture)
-    json["capture"] = {{"folder", order.capture->folder},
-                       {"launches", order.capture->limits.launches_of_kernel},
-                       {"snapshot_bytes", order.capture->limits.snapshot_bytes},
-                       {"all_snapshots_bytes", order.capture->limits.all_snapshots_bytes}};
+  if (order.capture) json["capture"] = DumpJson(capture::ToJson(*order.capture));
   if (order.apply) json["apply"] = DumpJson(capture::ToJson(*order.apply));
   return json;
 }
@@ -96,7 +82,9 @@ Result<Order> ReadOrder(const std::string& text) {
     order.recorded_seconds = json.at("recorded_seconds");
     order.max_instructions = json.at("max_instructions");
     order.report = json.at("report");
-    if (json.contains("capture")) order.capture = ReadCaptureOrder(json.at("capture"));
+    if (json.contains("capture")) {
+      ATUNNER_TRY(order.capture, capture::ReadRecordOrder(json.at("capture").get<std::string>()));
+    }
     if (json.contains("apply")) {
       ATUNNER_TRY(order.apply, capture::ReadApplyOrder(json.at("apply").get<std::string>()));
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "atunner/capture/applied.h"
-#include "atunner/capture/recording.h"
+#include "atunner/capture/record_order.h"
 #include "atunner/device/device.h"
 #include "atunner/model/json/json.h"
 
@@ -15,12 +15,6 @@ namespace atunner::program {
 
 /// The environment variable that holds Order as JSON.
 inline constexpr const char* kOrderVariable = "ATUNNER_PROGRAM";
-
-/// Where to record what the program launches.
-struct CaptureOrder {
-  std::string folder;  ///< of a capture that was begun
-  capture::RecordingLimits limits;
-};
 
 /// The device to simulate, and the hazards to look for.
 struct Order {
@@ -32,7 +26,7 @@ struct Order {
   uint64_t max_instructions = uint64_t{1} << 28;
   /// A file to which each process appends its findings, one line each time that they grew.
   std::string report;
-  std::optional<CaptureOrder> capture;
+  std::optional<capture::RecordOrder> capture;
   std::optional<capture::ApplyOrder> apply;
 };
 Json ToJson(const Order& order);

@@ -23,7 +23,4 @@ struct ProgramLaunch {
   std::vector<KernelArg> args;
 };
 
-/// A mangled name in readable form, with its parameters; C names stay.
-std::string FullName(const std::string& mangled);
-
 }  // namespace atunner::program

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <set>
 
+#include "atunner/base/demangle.h"
+
 namespace atunner::program {
 namespace {
 
@@ -73,7 +75,7 @@ size_t Recorder::KernelOf(const ProgramLaunch& launch) {
   const auto [at, is_new] = kernels_.try_emplace({launch.module, launch.kernel});
   if (is_new)
     at->second = recording_.AddKernel(
-        {ModuleOf(launch).number, launch.kernel, FullName(launch.kernel)});
+        {ModuleOf(launch).number, launch.kernel, Demangled(launch.kernel)});
   return at->second;
 }
 
@@ -85,7 +87,8 @@ std::string Recorder::Obstacle(const ProgramLaunch& launch) const {
     for (size_t at = 0; at + sizeof(uint64_t) <= arg.size; at += sizeof(uint64_t)) {
       uint64_t word = 0;
       std::memcpy(&word, arg.data() + at, sizeof word);
-      if (gpu_.memory().FindTexture(word) != nullptr) return "it takes a texture or a surface, which are not recorded";
+      if (gpu_.memory().FindTexture(word) != nullptr)
+        return "it takes a texture or a surface, which are not recorded";
     }
   }
   return "";

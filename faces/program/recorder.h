@@ -15,8 +15,8 @@ namespace atunner::program {
 
 class Recorder {
  public:
-  Recorder(const CaptureOrder& order, vgpu::VirtualGpu& gpu)
-      : gpu_(gpu), memory_(gpu), recording_(order.folder, order.limits) {}
+  Recorder(const capture::RecordOrder& order, vgpu::VirtualGpu& gpu)
+      : gpu_(gpu), memory_(gpu), recording_(order.capture, order.limits) {}
 
   /// True if End is to be called behind the launch.
   bool Begin(const ProgramLaunch& launch);

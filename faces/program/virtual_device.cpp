@@ -1,6 +1,5 @@
 #include "faces/program/virtual_device.h"
 
-#include <cxxabi.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "atunner/base/demangle.h"
 #include "atunner/device/profiles.h"
 #include "faces/program/applier.h"
 #include "faces/program/recorder.h"
@@ -36,7 +36,7 @@ Order OrderOfEnvironment() {
 
 /// A mangled name in readable form, without result and parameters: "reduce<float, 256u>".
 std::string Readable(const std::string& mangled) {
-  std::string name = FullName(mangled);
+  std::string name = Demangled(mangled);
   int depth = 0;  // of <>: types of functions have brackets too
   for (size_t i = 0; i < name.size(); ++i) {
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
@@ -79,13 +79,6 @@ std::string Misshapen(const std::string& kernel, const LaunchOutcome& outcome) {
 }
 
 }  // namespace
-
-std::string FullName(const std::string& mangled) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? std::string(text.get()) : mangled;
-}
 
 VirtualDevice& VirtualDevice::Get() {
   static VirtualDevice* virtual_device = [] {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "atunner/capture/recording.h"
 #include "atunner/vgpu/virtual_gpu.h"
@@ -26,8 +29,9 @@ class VirtualMemory : public capture::ProgramMemory {
   bool IsUndefined(uint64_t address, uint64_t bytes) const override {
     return gpu_.memory().IsUndefined(address, bytes);
   }
-  static void Write(uint64_t address, std::string_view bytes) {
-    std::memcpy(reinterpret_cast<void*>(address), bytes.data(), bytes.size());
+  Status Write(uint64_t address, std::span<const char> from) override {
+    std::memcpy(reinterpret_cast<void*>(address), from.data(), from.size());
+    return {};
   }
 
  private:

@@ -39,7 +39,7 @@ Result<CapturedProgram> Simulate(const CaptureRequest& request,
   order.profile = request.profile;
   order.groups = static_cast<uint8_t>(HazardGroup::kMemory);
   order.report = report.string();
-  order.capture = program::CaptureOrder{folder.string(), request.limits};
+  order.capture = RecordOrder{folder.string(), request.limits};
   ATUNNER_TRY(const program::Ending ending, program::RunUnder(order, command, request.apart));
   ATUNNER_TRY(const std::string text, ReadFile(report));
   ATUNNER_TRY(program::Findings findings, program::ReadReport(text));

@@ -22,14 +22,14 @@ class DeviceMemory : public capture::ProgramMemory {
   void RemoveDeviceMemory();
   /// Adds the allocation around an address if the driver knows one that was not seen, e.g. of
   /// another process. It is forgotten by ForgetDiscovered, as its end is not seen either.
-  void Discover(uint64_t address);
+  void Discover(uint64_t address) override;
   void ForgetDiscovered();
 
   std::optional<Allocation> Find(uint64_t address) const override;
   std::pair<uint64_t, uint64_t> Bounds() const override;
   /// Waits for the device if it may be working.
   Status Read(uint64_t address, std::span<char> to) const override;
-  Status Write(uint64_t address, std::span<const char> from);
+  Status Write(uint64_t address, std::span<const char> from) override;
   /// The device works again: the next access waits.
   void OnLaunch() { waited_ = false; }
   Status Wait() const;

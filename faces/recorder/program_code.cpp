@@ -1,6 +1,5 @@
 #include "faces/recorder/program_code.h"
 
-#include <cxxabi.h>
 #include <elf.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "atunner/base/demangle.h"
 #include "atunner/base/digest.h"
 #include "atunner/ptx/module.h"
 #include "faces/program/fat_binary.h"
@@ -59,13 +59,6 @@ size_t BytesOfImage(const char* image) {
   if (MagicOf(image) == program::kElfMagic) return BytesOfElf(image);
   if (MagicOf(image) == program::kFatBinaryMagic) return BytesOfFatBinary(image);
   return std::strlen(image) + 1;
-}
-
-std::string Demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : name;
 }
 
 /// A text of printf or assert, which only the module itself can find.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "atunner/base/files.h"
-#include "faces/recorder/reachable.h"
 
 namespace atunner::recorder {
 namespace {

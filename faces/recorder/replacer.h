@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "atunner/capture/comparison.h"
+#include "atunner/capture/reachable.h"
 #include "atunner/capture/replacement.h"
 #include "faces/recorder/device_memory.h"
 #include "faces/recorder/launch_call.h"
 #include "faces/recorder/order.h"
 #include "faces/recorder/program_code.h"
-#include "faces/recorder/reachable.h"
 #include "faces/recorder/recorder.h"
 
 namespace atunner::recorder {

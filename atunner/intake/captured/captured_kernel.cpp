@@ -10,8 +10,8 @@
 
 #include "atunner/capture/blob_store.h"
 #include "atunner/capture/placed_addresses.h"
+#include "atunner/capture/signature.h"
 #include "atunner/intake/captured/access_types.h"
-#include "atunner/intake/captured/signature.h"
 
 namespace atunner {
 namespace {
@@ -49,7 +49,7 @@ class Builder {
     if (entry == nullptr || entry->params.size() != launch_.parameters.size())
       return Invalid("the module has no such kernel: " + kernel_.name, blobs_.string());
     accesses_ = FindAccesses(*entry, launch_.configuration.block);
-    signature_ = ParseSignature(kernel_.readable);
+    signature_ = capture::ParseSignature(kernel_.readable);
     FindFacts();
     MakeSpec(module);
     MakePlan(*entry);
@@ -111,7 +111,7 @@ class Builder {
     facts.direct = true;
     std::optional<DType> dtype;
     if (whole && number < signature_.parameters.size())
-      dtype = PointeeOf(signature_.parameters[number]);
+      dtype = capture::PointeeOf(signature_.parameters[number]);
     const auto use = accesses_.pointers.find({number, pointer.at});
     if (use != accesses_.pointers.end()) {
       if (!dtype) dtype = ElementTypeOf(use->second);
@@ -248,7 +248,7 @@ class Builder {
   const capture::CapturedKernel& kernel_;
   const Path& blobs_;
   KernelAccesses accesses_;
-  Signature signature_;
+  capture::Signature signature_;
   std::vector<BufferFacts> facts_;
   std::vector<std::string> contents_;  ///< names of what buffers and symbols hold before the launch
   UserKernel out_;

@@ -10,7 +10,7 @@
 
 #include "atunner/intake/captured/access_types.h"
 #include "atunner/intake/captured/captured_kernel.h"
-#include "atunner/intake/captured/signature.h"
+#include "atunner/intake/captured/definition.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/cuda/kernel_body.h"
 #include "atunner/intake/expression_text.h"
@@ -62,7 +62,7 @@ class SourceTunables {
     if (entry != nullptr) scales_ = FindAccesses(*entry, block).block_scales_index;
   }
 
-  void Run(const Signature& signature) {
+  void Run(const capture::Signature& signature) {
     RemoveBlockParameter();
     NameArguments();
     SetEntry(signature);
@@ -111,7 +111,7 @@ class SourceTunables {
     }
   }
 
-  void SetEntry(const Signature& signature) {
+  void SetEntry(const capture::Signature& signature) {
     step_.entry = definition_.qualified;
     for (size_t i = 0; i < signature.template_args.size(); ++i)
       step_.entry += (i == 0 ? "<" : ", ") + TemplateArgument(i, signature.template_args[i]);
@@ -213,7 +213,7 @@ class SourceTunables {
 
 Status UseSource(UserKernel& kernel, const std::string& readable, const std::string& text,
                  const std::string& file) {
-  const Signature signature = ParseSignature(readable);
+  const capture::Signature signature = capture::ParseSignature(readable);
   for (const std::string& argument : signature.template_args) {
     if (argument.contains("{lambda") || argument.contains("__nv_dl_wrapper") ||
         argument.contains(kAnonymous))

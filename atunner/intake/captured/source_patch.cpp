@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/intake/captured/signature.h"
+#include "atunner/intake/captured/definition.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/expression_text.h"
 
@@ -218,7 +218,7 @@ Result<std::string> PatchedSource(const std::string& text, const std::string& re
     return Fail(ErrorCode::kUnsupported,
                 "headers or macros of the source were expanded, so that it cannot be changed",
                 kernel.source.name);
-  const KernelDefinition* definition = FindDefinition(syntax, ParseSignature(readable));
+  const KernelDefinition* definition = FindDefinition(syntax, capture::ParseSignature(readable));
   if (definition == nullptr)
     return Invalid("kernel '" + readable + "' is not defined here", kernel.source.name);
   return Applied(text, Patcher(text, syntax, kernel, configuration).Run(*definition));

@@ -1,21 +1,20 @@
-#include "faces/recorder/reachable.h"
+#include "atunner/capture/reachable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "faces/recorder/testing/fake_driver.h"
+#include "atunner/capture/map_memory_test.h"
 
-namespace atunner::recorder {
+namespace atunner::capture {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint64_t kBase = 0x700000000;
+constexpr uint64_t kBase = 0x1000;
 
 template <class T>
 std::string BytesOf(const std::vector<T>& values) {
@@ -24,18 +23,13 @@ std::string BytesOf(const std::vector<T>& values) {
 
 class Reach : public testing::Test {
  protected:
-  Reach() : driver_(FakeDriver()), memory_(driver_), reachable_(memory_) {
-    AddBuffer(kBase, BytesOf<float>({1, 2, 3, 4}));
-    AddBuffer(kBase + 0x100, BytesOf<uint64_t>({kBase + 0x200, 5}));
-    AddBuffer(kBase + 0x200, BytesOf<int>({7, 8}));
-  }
-  void AddBuffer(uint64_t base, const std::string& contents) {
-    Fake().memory[base] = contents;
-    memory_.Add(base, contents.size(), false);
+  Reach() : reachable_(memory_) {
+    memory_.buffers = {{kBase, BytesOf<float>({1, 2, 3, 4})},
+                       {kBase + 0x100, BytesOf<uint64_t>({kBase + 0x200, 5})},
+                       {kBase + 0x200, BytesOf<int>({7, 8})}};
   }
 
-  Driver driver_;
-  DeviceMemory memory_;
+  MapMemory memory_;
   Reachable reachable_;
 };
 
@@ -73,12 +67,12 @@ TEST_F(Reach, OnlyWhatDiffersIsWritten) {
   reachable_.AddParameter(BytesOf<uint64_t>({kBase}), Element::kFloat);
   reachable_.AddRange(kBase + 0x200, 8);
   ASSERT_TRUE(reachable_.Take(1000));
-  Fake().memory[kBase] = BytesOf<float>({1, 2, 3, 5});
+  memory_.buffers[kBase] = BytesOf<float>({1, 2, 3, 5});
   const auto present = reachable_.Contents();
   ASSERT_TRUE(present);
   ASSERT_TRUE(reachable_.Put(reachable_.before(), *present));
-  EXPECT_EQ(Fake().memory[kBase], BytesOf<float>({1, 2, 3, 4}));
-  EXPECT_THAT(Fake().written, ElementsAre(kBase));
+  EXPECT_EQ(memory_.buffers[kBase], BytesOf<float>({1, 2, 3, 4}));
+  EXPECT_THAT(memory_.written, ElementsAre(kBase));
 }
 
 TEST_F(Reach, AllBuffersHaveToAgree) {
@@ -96,4 +90,4 @@ TEST_F(Reach, AllBuffersHaveToAgree) {
 }
 
 }  // namespace
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

@@ -1,8 +1,8 @@
-#include "faces/recorder/order.h"
+#include "atunner/capture/record_order.h"
 
 #include <nlohmann/json.hpp>
 
-namespace atunner::recorder {
+namespace atunner::capture {
 
 Json ToJson(const RecordOrder& order) {
   return {{"capture", order.capture},
@@ -25,4 +25,4 @@ Result<RecordOrder> ReadRecordOrder(const std::string& text) {
   }
 }
 
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

@@ -1,4 +1,4 @@
-#include "faces/recorder/order.h"
+#include "atunner/capture/record_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace atunner::recorder {
+#include "atunner/capture/applied.h"
+
+namespace atunner::capture {
 namespace {
 
 using testing::ElementsAre;
@@ -59,4 +61,4 @@ TEST(Reports, OfProcessesAreMergedAndTheWorstVerdictCounts) {
 }
 
 }  // namespace
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

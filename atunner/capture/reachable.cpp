@@ -1,11 +1,11 @@
-#include "faces/recorder/reachable.h"
+#include "atunner/capture/reachable.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-namespace atunner::recorder {
+namespace atunner::capture {
 
 void Reachable::AddRange(uint64_t address, uint64_t bytes) {
   buffers_.push_back({address, bytes, Element::kUnknown});
@@ -83,4 +83,4 @@ Comparison CompareAll(const Reachable& memory, const std::vector<std::string>& o
   return worst;
 }
 
-}  // namespace atunner::recorder
+}  // namespace atunner::capture

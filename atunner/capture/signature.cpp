@@ -1,11 +1,11 @@
-#include "atunner/intake/captured/signature.h"
+#include "atunner/capture/signature.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <utility>
 
-namespace atunner {
+namespace atunner::capture {
 namespace {
 
 std::string Trimmed(std::string_view text) {
@@ -106,16 +106,6 @@ Signature ParseSignature(std::string_view readable) {
   return signature;
 }
 
-const KernelDefinition* FindDefinition(const CudaSyntax& syntax, const Signature& signature) {
-  const std::string name = signature.PlainName();
-  for (const KernelDefinition& definition : syntax.kernels) {
-    const bool as_many = signature.parameters.empty() ||
-                         definition.parameters.size() == signature.parameters.size();
-    if (definition.name == name && as_many) return &definition;
-  }
-  return nullptr;
-}
-
 std::optional<DType> PointeeOf(std::string_view parameter) {
   std::string type(parameter);
   for (const char* word : {"const", "volatile", "__restrict__", "restrict"})
@@ -134,4 +124,4 @@ std::optional<DType> PointeeOf(std::string_view parameter) {
   return std::nullopt;
 }
 
-}  // namespace atunner
+}  // namespace atunner::capture

@@ -1,4 +1,4 @@
-// Element types of a kernel's pointer parameters, from its demangled name.
+// A kernel's name, template arguments and parameters, from its demangled name.
 #pragma once
 
 #include <optional>
@@ -6,10 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/model/value/dtype.h"
 
-namespace atunner {
+namespace atunner::capture {
 
 /// "void blur<float, 3>(float const*, Image*, int)".
 struct Signature {
@@ -24,11 +23,8 @@ struct Signature {
 /// `readable` as a demangler gives it. A C name has no parameters in it.
 Signature ParseSignature(std::string_view readable);
 
-/// The kernel with this name and as many parameters; nullptr if the source does not define it.
-const KernelDefinition* FindDefinition(const CudaSyntax& syntax, const Signature& signature);
-
 /// Type of the elements behind a pointer: "float const*" and "float4*" are float32. nullopt for a
 /// parameter that is no pointer, and for structures.
 std::optional<DType> PointeeOf(std::string_view parameter);
 
-}  // namespace atunner
+}  // namespace atunner::capture

@@ -9,16 +9,13 @@
 #include <vector>
 
 #include "atunner/capture/comparison.h"
-#include "faces/recorder/device_memory.h"
+#include "atunner/capture/recording.h"
 
-namespace atunner::recorder {
-
-using capture::Comparison;
-using capture::Element;
+namespace atunner::capture {
 
 class Reachable {
  public:
-  explicit Reachable(DeviceMemory& memory) : memory_(memory) {}
+  explicit Reachable(ProgramMemory& memory) : memory_(memory) {}
 
   /// Adds what a parameter points to; `element`: what it is declared to point to.
   void AddParameter(const std::string& bytes, Element element);
@@ -41,7 +38,7 @@ class Reachable {
   /// `declared`: the type that the bytes are declared to point to; nullopt = nothing is known.
   void AddPointers(std::string_view bytes, std::optional<Element> declared);
 
-  DeviceMemory& memory_;
+  ProgramMemory& memory_;
   std::vector<Buffer> buffers_;
   std::vector<std::string> before_;
 };
@@ -50,4 +47,4 @@ class Reachable {
 Comparison CompareAll(const Reachable& memory, const std::vector<std::string>& original,
                       const std::vector<std::string>& tuned, double tolerance);
 
-}  // namespace atunner::recorder
+}  // namespace atunner::capture
