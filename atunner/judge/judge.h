@@ -41,6 +41,9 @@ struct JudgeTask {
   KernelSpec spec;
   uint64_t seed = 1;
   double launch_timeout_seconds = 20;
+  /// Inputs follow from the seeds alone, as tests of atunner's own kernels need it. Otherwise a
+  /// secret is mixed in, and no candidate can contain the answers.
+  bool reproducible = false;
 };
 
 class Judge {

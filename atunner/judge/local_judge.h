@@ -33,7 +33,7 @@ class LocalJudge : public Judge {
  private:
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;
   /// The seed of inputs for what an order calls `seed`.
-  uint64_t Secret(uint64_t seed) const { return Mix64(seed ^ secret_); }
+  uint64_t Secret(uint64_t seed) const { return Mix64(task_.reproducible ? seed : seed ^ secret_); }
   /// The session's verifier. Another seed gets a new one, so that a re-verification uses new
   /// inputs.
   Result<Verifier*> VerifierFor(uint64_t seed);
@@ -52,7 +52,7 @@ class LocalJudge : public Judge {
   JudgeTask task_;
   std::unique_ptr<Verifier> verifier_;
   uint64_t verifier_seed_ = 0;
-  /// Mixed into all seeds of inputs: no candidate can contain the answers to the next ones.
+  /// Mixed into all seeds of inputs, unless the task is reproducible.
   const uint64_t secret_ = SecretBits();
   std::unique_ptr<Harness> harness_;
   std::unique_ptr<PredictionBuffers> predict_buffers_;

@@ -139,6 +139,7 @@ Result<Json> ServeBegin(Judge& judge, const Json& request) {
   ATUNNER_TRY(task.spec, FromJson<KernelSpec>(request.at("spec")));
   task.seed = request.at("seed");
   task.launch_timeout_seconds = request.at("launch_timeout");
+  task.reproducible = request.at("reproducible");
   ATUNNER_RETURN_IF_ERROR(judge.Begin(task));
   return Json::object();
 }
@@ -239,7 +240,8 @@ Status RunnerJudge::BeginThere() {
   const Json begin{{"op", "begin"},
                    {"spec", ToJson(task_->spec)},
                    {"seed", task_->seed},
-                   {"launch_timeout", task_->launch_timeout_seconds}};
+                   {"launch_timeout", task_->launch_timeout_seconds},
+                   {"reproducible", task_->reproducible}};
   auto reply = Call(DumpJson(begin), options_.begin_timeout_seconds);
   if (!reply) {
     const std::string words = worker_->death() ? worker_->death()->last_words : "";

@@ -323,8 +323,11 @@ TEST(ServeJudge, AnswersGarbageWithAnErrorAndGoesOn) {
     EXPECT_THAT(worker.Call(whole + cubins, 10).value(), HasSubstr("cubin"));
   const std::string deep(100000, '[');
   EXPECT_THAT(worker.Call(deep, 10).value(), HasSubstr("error"));
-  const Json begin{
-      {"op", "begin"}, {"spec", ToJson(KernelSpec{})}, {"seed", 1}, {"launch_timeout", 1.0}};
+  const Json begin{{"op", "begin"},
+                   {"spec", ToJson(KernelSpec{})},
+                   {"seed", 1},
+                   {"launch_timeout", 1.0},
+                   {"reproducible", false}};
   EXPECT_EQ(worker.Call(begin.dump(), 10).value(), "{}");
 }
 

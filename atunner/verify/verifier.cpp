@@ -430,9 +430,9 @@ Result<bool> Verifier::CheckOutput(Session& session, const Case& one, const Run&
   ATUNNER_TRY(CompareStats stats, CompareOutput(run, output));
   OutputJudgement judgement = JudgeUnder(one.instance, output, stats);
   // A few elements that hold the poison may be results of other choices, e.g. among equal numbers:
-  // small integers equal the poison by chance.
+  // small integers equal the poison by chance, each in one of about 500 elements.
   const auto may_be_chance = [&] {
-    constexpr uint64_t kOneOf = 64;
+    constexpr uint64_t kOneOf = 16;
     return judgement.kind == VerdictKind::kNotWritten && stats.unwritten * kOneOf <= stats.elements;
   };
   while (judgement.beyond_budget || may_be_chance()) {

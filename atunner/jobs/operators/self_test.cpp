@@ -53,7 +53,7 @@ Result<SelfTestRow> TestOne(const Operator& op, DType dtype, const Target& targe
               compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
   row.verdict = {VerdictKind::kCompileError, outcome.error, {}, false};
   if (!outcome.ok()) return row;
-  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, kLaunchSeconds}));
+  ATUNNER_RETURN_IF_ERROR(judge.Begin({spec, 1, kLaunchSeconds, /*reproducible=*/true}));
   ATUNNER_TRY(const JudgeAnswer answer,
               judge.Examine({*outcome.module, kernel.plan, check_dims},
                             {.time = false, .thorough = false, .incumbent_ns = {}, .seed = 1}));
