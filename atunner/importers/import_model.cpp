@@ -10,7 +10,10 @@
 #include <string_view>
 #include <utility>
 
+#include "atunner/graph/lexer.h"
+#include "atunner/importers/archive/mapped_file.h"
 #include "atunner/importers/aten/aten_table.h"
+#include "atunner/importers/import_onnx.h"
 
 namespace atunner::importers {
 namespace {
@@ -126,7 +129,7 @@ class Names {
   std::string Unused(std::string_view wanted) {
     std::string name;
     for (const char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "_" + name;
+    if (!graph::IsName(name)) name = "_" + name;  // it begins with a digit, or is a keyword
     const std::string base = name;
     for (int i = 2; !used_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
     return name;
@@ -329,7 +332,11 @@ Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& na
   return Importer(file, name).Import();
 }
 
-Result<ImportedModel> ImportModel(const Path& path) {
+Result<ImportedModel> ImportModel(const Path& path, const ImportOptions& options) {
+  if (IsOnnxFile(path)) {
+    ATUNNER_TRY(const MappedFile mapped, MappedFile::Open(path));
+    return ImportOnnx(mapped.bytes(), NameOf(path), path.parent_path().string(), options);
+  }
   ATUNNER_TRY(const ModelFile file, ReadModelFile(path));
   return ImportProgram(file, NameOf(path));
 }

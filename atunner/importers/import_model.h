@@ -1,4 +1,4 @@
-// From a PyTorch program to a graph of atunner.
+// From a PyTorch program or an ONNX model to a graph of atunner.
 #pragma once
 
 #include <map>
@@ -8,8 +8,10 @@
 
 #include "atunner/base/files.h"
 #include "atunner/base/result.h"
+#include "atunner/graph/evaluate/evaluate.h"
 #include "atunner/graph/graph.h"
 #include "atunner/importers/model_file.h"
+#include "atunner/model/value/value.h"
 
 namespace atunner::importers {
 
@@ -34,7 +36,14 @@ struct ImportedModel {
 /// the node that is wrong. Nodes that no result needs are ignored.
 Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& name);
 
-/// ImportProgram of a file, under the file's name.
-Result<ImportedModel> ImportModel(const Path& path);
+/// What a file leaves open.
+struct ImportOptions {
+  Dims sizes;  ///< of ONNX's open axes, by name
+  /// Inputs of an ONNX model that become constants, by name: shapes and axes have to be known.
+  std::map<std::string, graph::Tensor> bound;
+};
+
+/// The graph of a model file, under the file's name.
+Result<ImportedModel> ImportModel(const Path& path, const ImportOptions& options = {});
 
 }  // namespace atunner::importers

@@ -8,6 +8,7 @@
 
 #include "atunner/importers/archive/mapped_file.h"
 #include "atunner/importers/archive/zip_archive.h"
+#include "atunner/importers/onnx/onnx_model.h"
 #include "atunner/importers/program/program_reader.h"
 
 namespace atunner::importers {
@@ -142,8 +143,15 @@ Result<ModelFile> ReadModelFile(const Path& path) {
 
 bool IsModelFile(const Path& path) {
   if (path.extension() == ".pt2" || path.extension() == ".json") return true;
+  if (IsOnnxFile(path)) return true;
   const auto start = ReadStart(path, 4);
   return start && IsZip(*start);
+}
+
+bool IsOnnxFile(const Path& path) {
+  if (path.extension() == ".onnx") return true;
+  const auto start = ReadStart(path, 4);
+  return start && LooksLikeOnnx(*start);
 }
 
 }  // namespace atunner::importers

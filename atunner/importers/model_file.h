@@ -25,7 +25,9 @@ Result<ModelFile> ReadModelFile(const Path& path);
 /// An archive in memory.
 Result<ModelFile> ReadModelArchive(std::string_view bytes, const std::string& where);
 
-/// True if the file's name or its first bytes say that it is one of these containers.
+/// True if the file's name or its first bytes say that it is one of these containers, or an ONNX
+/// model.
 bool IsModelFile(const Path& path);
+bool IsOnnxFile(const Path& path);
 
 }  // namespace atunner::importers

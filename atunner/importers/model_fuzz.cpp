@@ -3,6 +3,8 @@
 #include <string_view>
 
 #include "atunner/importers/import_model.h"
+#include "atunner/importers/import_onnx.h"
+#include "atunner/importers/onnx/onnx_model.h"
 #include "atunner/importers/program/program_reader.h"
 
 #ifndef ATUNNER_FUZZER
@@ -11,6 +13,7 @@
 #include <string>
 
 #include "atunner/base/mutation_test.h"
+#include "atunner/importers/onnx_support_test.h"
 #include "atunner/importers/zip_support_test.h"
 #endif
 
@@ -18,6 +21,7 @@ namespace atunner::importers {
 namespace {
 
 bool Use(std::string_view bytes) {
+  if (LooksLikeOnnx(bytes)) return ImportOnnx(bytes, "fuzz", "/nonexistent").has_value();
   ModelFile file;
   if (auto archive = ReadModelArchive(bytes, "fuzz")) {
     file = *std::move(archive);
@@ -46,7 +50,19 @@ namespace {
 
 TEST(ModelFuzz, DamagedModelsNeverCrash) {
   Random random(1);
-  for (const std::string& good : {ZipOf(SmallArchive()), SmallProgram()}) {
+  // A convolution, its shape computed, a pooling and a branch.
+  const std::string onnx = OnnxModelOf(
+      {{OnnxNodeOf("Conv", {"x", "w"}, {"a"}), OnnxNodeOf("Shape", {"a"}, {"s"}),
+        OnnxNodeOf("Slice", {"s", "zero", "one"}, {"front"}),
+        OnnxNodeOf("Concat", {"front", "rest"}, {"wanted"}, {WholeAttribute("axis", 0)}),
+        OnnxNodeOf("Reshape", {"a", "wanted"}, {"b"}), OnnxNodeOf("Softmax", {"b"}, {"y"})},
+       {OnnxRaw<float>("w", {2, 1, 2, 2}, kOnnxFloat, {1, 2, 3, 4, 5, 6, 7, 8}),
+        OnnxRaw<int64_t>("zero", {1}, kOnnxInt64, {0}),
+        OnnxRaw<int64_t>("one", {1}, kOnnxInt64, {1}),
+        OnnxRaw<int64_t>("rest", {1}, kOnnxInt64, {-1})},
+       {OnnxInfo("x", {1, 1, 4, 4})},
+       {OnnxInfo("y", {1, 18})}});
+  for (const std::string& good : {ZipOf(SmallArchive()), SmallProgram(), onnx}) {
     ASSERT_TRUE(Use(good));
     for (int i = 0; i < 3000; ++i) (void)Use(Mutated(good, random));
   }

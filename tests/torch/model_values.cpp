@@ -1,7 +1,9 @@
-// What PyTorch programs mean to atunner, for whoever wants to compare: each line of standard input
-// is a request, each line of standard output its answer. A request names a file, or holds the JSON
-// of a program; outputs are computed in float64.
+// What models mean to atunner, for whoever wants to compare: each line of standard input is a
+// request, each line of standard output its answer. A request names a file, or holds the JSON of a
+// PyTorch program; outputs are computed in float64.
 //   {"path": "model.json", "inputs": {"x": [1, …]}}
+//   {"path": "model.onnx", "inputs": {…}, "bound": {"shape": {"dtype": "int64", "shape": [2],
+//    "values": [3, 4]}}}                           constants in the place of inputs
 //   {"program": {…}, "inputs": {"x": [1, …]}}
 // Without a program or a path the answer is the list of operators that are known.
 #include <cmath>
@@ -11,6 +13,7 @@
 #include "atunner/graph/evaluate/evaluate.h"
 #include "atunner/importers/aten/aten_table.h"
 #include "atunner/importers/import_model.h"
+#include "atunner/importers/onnx/onnx_table.h"
 #include "atunner/importers/program/program_reader.h"
 
 namespace atunner::importers {
@@ -30,7 +33,19 @@ json JsonOf(double value) {
 }
 
 Result<ImportedModel> ModelOf(const json& request) {
-  if (request.contains("path")) return ImportModel(request["path"].get<std::string>());
+  if (request.contains("path")) {
+    ImportOptions options;
+    const json bindings = request.value("bound", json::object());
+    for (const auto& [name, tensor] : bindings.items()) {
+      const auto dtype = ParseDType(tensor.at("dtype").get<std::string>());
+      if (!dtype) return Invalid("an unknown type", name);
+      graph::Tensor& bound = options.bound[name];
+      bound = {*dtype, tensor.at("shape"), {}};
+      for (const json& value : tensor.at("values"))
+        bound.cells.push_back(graph::CellOf(*dtype, NumberOf(value)));
+    }
+    return ImportModel(request["path"].get<std::string>(), options);
+  }
   ModelFile file;
   ATUNNER_TRY(file.program, ReadProgram(request.at("program").dump(), "program"));
   return ImportProgram(file, "program");
@@ -59,7 +74,7 @@ Result<json> OutputsOf(const ImportedModel& model, const json& given) {
 
 Result<json> Answer(const json& request) {
   if (!request.contains("path") && !request.contains("program"))
-    return json{{"operators", AtenTargets()}};
+    return json{{"operators", AtenTargets()}, {"onnx", OnnxOperators()}};
   ATUNNER_TRY(const ImportedModel model, ModelOf(request));
   return OutputsOf(model, request.value("inputs", json::object()));
 }

@@ -10,7 +10,24 @@
 namespace atunner::cli {
 namespace {
 
+/// A model of open axes has one size for each.
+Result<Dims> SizesOf(const std::vector<std::string>& flags) {
+  Dims sizes;
+  for (const std::string& flag : flags) {
+    ATUNNER_TRY(const auto parsed, ParseDim(flag));
+    if (parsed.second.size() != 1)
+      return Invalid("an axis of an ONNX model has one size", "--dim " + flag);
+    sizes[parsed.first] = parsed.second[0];
+  }
+  return sizes;
+}
+
 Status ReadGraph(const TaskFlags& flags, jobs::TaskRequest& request) {
+  if (importers::IsOnnxFile(flags.graph)) {
+    ATUNNER_TRY(const Dims sizes, SizesOf(flags.dims));
+    ATUNNER_TRY(request.graph, ReadGraphFile(flags.graph, sizes));
+    return {};
+  }
   ATUNNER_TRY(request.graph, ReadGraphFile(flags.graph));
   for (const std::string& dim : flags.dims) {
     ATUNNER_TRY(auto parsed, ParseDim(dim));
@@ -21,9 +38,9 @@ Status ReadGraph(const TaskFlags& flags, jobs::TaskRequest& request) {
 
 }  // namespace
 
-Result<jobs::GraphText> ReadGraphFile(const std::string& path) {
+Result<jobs::GraphText> ReadGraphFile(const std::string& path, const Dims& sizes) {
   if (importers::IsModelFile(path)) {
-    ATUNNER_TRY(const importers::ImportedModel model, importers::ImportModel(path));
+    ATUNNER_TRY(const importers::ImportedModel model, importers::ImportModel(path, {sizes, {}}));
     return jobs::GraphText{graph::Print(model.graph), path};
   }
   ATUNNER_TRY(std::string text, ReadFile(path));

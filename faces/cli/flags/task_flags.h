@@ -26,7 +26,7 @@ struct TaskFlags {
 };
 
 /// A graph in text form, or the graph of a PyTorch program (.pt2 or .json).
-Result<jobs::GraphText> ReadGraphFile(const std::string& path);
+Result<jobs::GraphText> ReadGraphFile(const std::string& path, const Dims& sizes = {});
 
 /// --operator, --dtype, --attr and --accuracy. Returns --operator.
 CLI::Option* AddOperator(CLI::App* verb, TaskFlags& flags);

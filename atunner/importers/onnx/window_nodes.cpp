@@ -1,0 +1,370 @@
+// Convolutions, pooling and resizing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "atunner/graph/library/windows.h"
+#include "atunner/importers/onnx/onnx_builders.h"
+
+namespace atunner::importers::onnx {
+namespace {
+
+using graph::Combine;
+using graph::Value;
+using graph::WindowAxes;
+using graph::WindowAxis;
+
+constexpr int64_t kLargest = int64_t{1} << 22;  ///< of strides, dilations and paddings
+
+/// One number for each axis; an empty attribute is `fallback` for each.
+Integers PerAxis(OnnxCall& call, std::string_view name, size_t n, int64_t fallback) {
+  Integers list = call.List(name);
+  if (list.empty()) list.resize(n, fallback);
+  const bool fits = list.size() == n && std::ranges::all_of(list, [](int64_t each) {
+                      return each >= -kLargest && each <= kLargest;
+                    });
+  if (!call.Check(fits, fmt::format("the attribute '{}' does not fit {} axes", name, n)))
+    return Integers(n, fallback);
+  return list;
+}
+
+/// The windows along each axis of an image of `sizes`: strides, dilations, and paddings that are
+/// stated or follow from `auto_pad`.
+WindowAxes AxesOf(OnnxCall& call, const Integers& sizes, const Integers& windows) {
+  const size_t n = windows.size();
+  const Integers stride = PerAxis(call, "strides", n, 1);
+  const Integers dilation = PerAxis(call, "dilations", n, 1);
+  const Integers pads = PerAxis(call, "pads", 2 * n, 0);
+  const std::string automatic = call.Text("auto_pad", "NOTSET");
+  WindowAxes axes(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (!call.Check(stride[i] >= 1 && windows[i] >= 1 && dilation[i] >= 1,
+                    "a stride, dilation or size of a window is below 1"))
+      return axes;
+    axes[i] = {stride[i], pads[i], pads[i + n], dilation[i]};
+    if (automatic == "NOTSET") continue;
+    axes[i].low = axes[i].high = 0;
+    if (automatic == "VALID") continue;
+    const int64_t count = (sizes[i] + stride[i] - 1) / stride[i];
+    const int64_t reach = (count - 1) * stride[i] + dilation[i] * (windows[i] - 1) + 1;
+    const int64_t all = std::max<int64_t>(reach - sizes[i], 0);
+    axes[i].low = automatic == "SAME_LOWER" ? all - all / 2 : all / 2;
+    axes[i].high = all - axes[i].low;
+  }
+  return axes;
+}
+
+/// With `ceil_mode` a window may reach beyond the padding, if it begins before its end.
+Integers CeilExtra(OnnxCall& call, const Integers& sizes, const Integers& windows,
+                   const WindowAxes& axes) {
+  Integers extra(windows.size(), 0);
+  if (call.Whole("ceil_mode", 0) == 0) return extra;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const WindowAxis& axis = axes[i];
+    const int64_t room = sizes[i] + axis.low + axis.high - axis.dilation * (windows[i] - 1) - 1;
+    int64_t last = (room + axis.stride - 1) / axis.stride;
+    if (last * axis.stride >= sizes[i] + axis.low) --last;
+    extra[i] = std::max<int64_t>(last * axis.stride - room, 0);
+  }
+  return extra;
+}
+
+struct Pooling {
+  Value x;
+  Integers windows;
+  WindowAxes axes;  ///< with what ceil_mode adds behind
+  WindowAxes stated;
+  Integers inner;  ///< axes of the elements inside of windows
+};
+
+/// Nothing if the image is none.
+std::optional<Pooling> PoolingOf(OnnxCall& call) {
+  Pooling pooling{call.In(0), call.List("kernel_shape"), {}, {}, {}};
+  const Integers sizes = call.SizesOf(pooling.x);
+  const size_t n = pooling.windows.size();
+  if (!call.Check(n >= 1 && n <= 3 && sizes.size() == n + 2, "pooling with 1 to 3 spatial axes"))
+    return std::nullopt;
+  const Integers spatial(sizes.begin() + 2, sizes.end());
+  pooling.stated = AxesOf(call, spatial, pooling.windows);
+  pooling.axes = pooling.stated;
+  if (!call.g.ok()) return std::nullopt;
+  const Integers extra = CeilExtra(call, spatial, pooling.windows, pooling.stated);
+  for (size_t i = 0; i < n; ++i) {
+    pooling.axes[i].high += extra[i];
+    pooling.inner.push_back(static_cast<int64_t>(3 + 2 * i));
+  }
+  return pooling;
+}
+
+/// The number of elements of each window that count for its mean.
+Value CountsOf(OnnxCall& call, const Pooling& pooling, bool with_padding) {
+  Integers sizes = call.SizesOf(pooling.x);
+  sizes[0] = sizes[1] = 1;
+  Value ones = call.Filled(sizes, call.TypeOf(pooling.x), 1);
+  WindowAxes rest = pooling.axes;
+  for (size_t i = 0; with_padding && i < rest.size(); ++i) {
+    const auto& [stride, low, high, dilation] = pooling.stated[i];
+    ones = call.g.Add(graph::Pad{static_cast<int64_t>(i) + 2, low, high, 0, 1}, {ones});
+    rest[i].low -= low;
+    rest[i].high -= high;
+  }
+  return call.g.Reduce(Combine::kSum, graph::Windows(call.g, ones, 2, pooling.windows, rest, 0),
+                       pooling.inner);
+}
+
+Value WithBias(OnnxCall& call, Value y, size_t n) {
+  if (!call.Has(2) || !call.g.ok()) return y;
+  Integers sizes(n + 1, 1);
+  const Value bias = call.In(2);
+  sizes[0] = call.Size(bias, 0);
+  return call.g.Map("a + b", {y, call.Reshape(bias, sizes)});
+}
+
+/// How a coordinate of the resized axis becomes one of the original.
+std::string Original(const std::string& mode, double scale, int64_t from, int64_t to) {
+  const double length = static_cast<double>(from) * scale;  // of the resized axis, not rounded
+  const std::string place = "cast(index(-1), float64)";
+  if (mode == "asymmetric") return fmt::format("{} / {}", place, scale);
+  if (mode == "align_corners")
+    return to == 1 ? "cast(0, float64)" : fmt::format("{} * {} / {}", place, from - 1, length - 1);
+  if (mode == "pytorch_half_pixel" && to == 1) return "cast(0, float64)";
+  return fmt::format("({} + 0.5) / {} - 0.5", place, scale);
+}
+
+/// The index that the nearest of two elements has.
+std::string Nearest(const std::string& mode) {
+  if (mode == "floor") return "floor({})";
+  if (mode == "ceil") return "ceil({})";
+  if (mode == "round_prefer_ceil") return "floor({} + 0.5)";
+  return "ceil({} - 0.5)";
+}
+
+Value AlongLast(OnnxCall& call, int64_t count, const std::string& body) {
+  return call.g.Map(body, {}, graph::Shape{count});
+}
+
+Value Picked(OnnxCall& call, Value x, int64_t axis, Value place) {
+  const Value inside = call.g.Map(
+      fmt::format("cast(maximum(0, minimum({}, a)), int64)", call.Size(x, axis) - 1), {place});
+  return call.g.Add(graph::Gather{axis, 0}, {x, inside});
+}
+
+/// Keys' cubic: the weight of an element at the distance |t| from the place.
+std::string CubicWeight(double a) {
+  return fmt::format(
+      "let t = abs(a), near = (({0} + 2) * t - ({0} + 3)) * t * t + 1, "
+      "far = (({0} * t - 5 * {0}) * t + 8 * {0}) * t - 4 * {0} in "
+      "select(t <= 1, near, select(t < 2, far, 0))",
+      fmt::format("({})", a));
+}
+
+/// Four elements around each place. With `exclude_outside` those beyond the axis weigh nothing.
+Value CubicAxis(OnnxCall& call, Value x, int64_t axis, int64_t to, const std::string& at) {
+  const int64_t from = call.Size(x, axis);
+  const bool excludes = call.Whole("exclude_outside", 0) != 0;
+  const Value place = AlongLast(call, to, at);
+  const Value first = call.g.Map("floor(a) - 1", {place});
+  Integers sizes(static_cast<size_t>(call.Rank(x) - axis), 1);
+  sizes[0] = to;
+  Value sum;
+  Value weights;
+  for (int tap = 0; tap < 4; ++tap) {
+    const Value index = call.g.Map(fmt::format("a + {}", tap), {first});
+    Value weight = call.g.Map(CubicWeight(call.Real("cubic_coeff_a", -0.75)),
+                              {call.g.Map("a - b", {place, index})});
+    if (excludes)
+      weight = call.g.Map(fmt::format("select((b < 0) | (b > {}), 0, a)", from - 1),
+                          {weight, index});
+    const Value wide = call.g.Cast(call.Reshape(weight, sizes), call.TypeOf(x));
+    const Value part = call.g.Map("a * b", {Picked(call, x, axis, index), wide});
+    sum = tap == 0 ? part : call.g.Map("a + b", {sum, part});
+    weights = tap == 0 ? wide : call.g.Map("a + b", {weights, wide});
+  }
+  return excludes ? call.g.Map("a / b", {sum, weights}) : sum;
+}
+
+/// One axis resized by its nearest element, or by those around.
+Value ResizedAxis(OnnxCall& call, Value x, int64_t axis, int64_t to, double scale,
+                  const std::string& kind) {
+  const int64_t from = call.Size(x, axis);
+  const std::string mode = call.Text("coordinate_transformation_mode",
+                                     call.opset < 11 ? "asymmetric" : "half_pixel");
+  const std::string at = Original(mode, scale, from, to);
+  if (kind == "cubic") return CubicAxis(call, x, axis, to, at);
+  if (kind == "nearest") {
+    const std::string nearest = call.Text("nearest_mode",
+                                          call.opset < 11 ? "floor" : "round_prefer_floor");
+    return Picked(call, x, axis,
+                  AlongLast(call, to, fmt::format(fmt::runtime(Nearest(nearest)), "(" + at + ")")));
+  }
+  const Value place = AlongLast(call, to, fmt::format("maximum(0, minimum({}, {}))", from - 1, at));
+  const Value low = call.g.Map("floor(a)", {place});
+  Integers sizes(static_cast<size_t>(call.Rank(x) - axis), 1);
+  sizes[0] = to;
+  const Value share = call.g.Cast(call.Reshape(call.g.Map("a - b", {place, low}), sizes),
+                                  call.TypeOf(x));
+  return call.g.Map("a + c * (b - a)", {Picked(call, x, axis, low),
+                                        Picked(call, x, axis, call.g.Map("a + 1", {low})), share});
+}
+
+}  // namespace
+
+std::vector<Value> Convolution(OnnxCall& call, std::string_view) {
+  const Value x = call.In(0);
+  const Value w = call.In(1);
+  const Integers image = call.SizesOf(x);
+  const Integers filter = call.SizesOf(w);
+  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
+                  "a convolution with 1 to 3 spatial axes"))
+    return {};
+  const WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
+                                 {filter.begin() + 2, filter.end()});
+  if (!call.g.ok()) return {};
+  const Value y = graph::Convolve(call.g, x, w, call.Whole("group", 1), axes);
+  return {WithBias(call, y, axes.size())};
+}
+
+/// The operands less their zero points, in 32-bit integers.
+std::vector<Value> ConvolutionOfIntegers(OnnxCall& call, std::string_view) {
+  const Value x = call.LessZeroPoint(0, 2);
+  const Value w = call.LessZeroPoint(1, 3);
+  const Integers image = call.SizesOf(x);
+  const Integers filter = call.SizesOf(w);
+  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
+                  "a convolution with 1 to 3 spatial axes"))
+    return {};
+  const WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
+                                 {filter.begin() + 2, filter.end()});
+  if (!call.g.ok()) return {};
+  return {graph::Convolve(call.g, x, w, call.Whole("group", 1), axes)};
+}
+
+/// `output_shape` states the sizes of the result, from which the paddings follow.
+std::vector<Value> TransposedConvolution(OnnxCall& call, std::string_view) {
+  const Value x = call.In(0);
+  const Value w = call.In(1);
+  const Integers image = call.SizesOf(x);
+  const Integers filter = call.SizesOf(w);
+  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
+                  "a convolution with 1 to 3 spatial axes"))
+    return {};
+  const size_t n = image.size() - 2;
+  WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
+                           {filter.begin() + 2, filter.end()});
+  Integers added = PerAxis(call, "output_padding", n, 0);
+  const Integers stated = call.List("output_shape");
+  const std::string automatic = call.Text("auto_pad", "NOTSET");
+  const bool same = automatic.starts_with("SAME");
+  if (!call.g.ok() || !call.Check(stated.empty() || stated.size() >= n, "a wrong output_shape"))
+    return {};
+  for (size_t i = 0; i < n && (same || !stated.empty()); ++i) {
+    const int64_t wanted = stated.empty() ? image[i + 2] * axes[i].stride
+                                          : stated[stated.size() - n + i];
+    const int64_t all = (image[i + 2] - 1) * axes[i].stride + added[i] +
+                        axes[i].dilation * (filter[i + 2] - 1) + 1 - wanted;
+    const int64_t cut = std::max<int64_t>(all, 0);
+    axes[i].low = automatic == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
+    axes[i].high = cut - axes[i].low;
+    added[i] += std::max<int64_t>(-all, 0);
+  }
+  const Value y = graph::ConvolveTransposed(call.g, x, w, call.Whole("group", 1), axes, added);
+  return {WithBias(call, y, n)};
+}
+
+std::vector<Value> MaxPool(OnnxCall& call, std::string_view) {
+  if (call.UsesOutput(1)) return {call.Unsupported("the indices of the largest elements")};
+  const auto pooling = PoolingOf(call);
+  if (!pooling) return {};
+  const DType type = call.TypeOf(pooling->x);
+  const double least = IsFloat(type) ? -std::numeric_limits<double>::infinity()
+                       : KindOf(type) == DTypeKind::kUnsigned
+                           ? 0
+                           : -std::ldexp(1, static_cast<int>(SizeOf(type)) * 8 - 1);
+  const Value windows = graph::Windows(call.g, pooling->x, 2, pooling->windows, pooling->axes,
+                                       least);
+  return {
+      call.g.Add(graph::Reduce{Combine::kMax, pooling->inner, false, /*first=*/true}, {windows})};
+}
+
+std::vector<Value> AveragePool(OnnxCall& call, std::string_view) {
+  auto pooling = PoolingOf(call);
+  if (!pooling) return {};
+  const DType type = call.TypeOf(pooling->x);
+  pooling->x = call.Wide(pooling->x);
+  const Value windows = graph::Windows(call.g, pooling->x, 2, pooling->windows, pooling->axes, 0);
+  const auto padded = [](const WindowAxes& axes) {
+    return std::ranges::any_of(axes, [](const WindowAxis& axis) { return axis.low + axis.high; });
+  };
+  const bool with_padding = call.Whole("count_include_pad", 0) != 0;
+  const bool beyond = !std::ranges::equal(pooling->axes, pooling->stated, {}, &WindowAxis::high,
+                                          &WindowAxis::high);
+  const bool all_count = !beyond && (with_padding || !padded(pooling->axes));
+  const Value y = all_count
+                      ? call.g.Reduce(Combine::kMean, windows, pooling->inner)
+                      : call.g.Map("a / b", {call.g.Reduce(Combine::kSum, windows, pooling->inner),
+                                             CountsOf(call, *pooling, with_padding)});
+  return {call.g.Cast(y, type)};
+}
+
+std::vector<Value> LpPool(OnnxCall& call, std::string_view) {
+  auto pooling = PoolingOf(call);
+  if (!pooling) return {};
+  const int64_t p = call.Whole("p", 2);
+  const DType type = call.TypeOf(pooling->x);
+  const Value powers = call.g.Map(fmt::format("abs(a) ** {}", p), {call.Wide(pooling->x)});
+  const Value windows = graph::Windows(call.g, powers, 2, pooling->windows, pooling->axes, 0);
+  const Value sum = call.g.Reduce(Combine::kSum, windows, pooling->inner);
+  return {call.g.Cast(call.g.Map(fmt::format("a ** (1 / {})", p), {sum}), type)};
+}
+
+std::vector<Value> GlobalPool(OnnxCall& call, std::string_view text) {
+  const Value x = call.In(0);
+  Integers axes;
+  for (int64_t axis = 2; axis < call.Rank(x); ++axis) axes.push_back(axis);
+  if (!call.Check(!axes.empty(), "an image without spatial axes")) return {};
+  if (text == "max") return {call.g.Reduce(Combine::kMax, x, axes, true)};
+  if (text == "mean")
+    return {call.g.Cast(call.g.Reduce(Combine::kMean, call.Wide(x), axes, true), call.TypeOf(x))};
+  const int64_t p = call.Whole("p", 2);
+  const Value powers = call.g.Map(fmt::format("abs(a) ** {}", p), {call.Wide(x)});
+  const Value sum = call.g.Reduce(Combine::kSum, powers, axes, true);
+  return {call.g.Cast(call.g.Map(fmt::format("a ** (1 / {})", p), {sum}), call.TypeOf(x))};
+}
+
+std::vector<Value> Resize(OnnxCall& call, std::string_view text) {
+  Value x = call.In(0);
+  const Integers sizes = call.SizesOf(x);
+  const std::string mode = call.Text("mode", "nearest");
+  const bool upsample = text == "upsample";
+  if (call.Whole("antialias", 0) != 0 ||
+      call.Text("coordinate_transformation_mode", "") == "tf_crop_and_resize" ||
+      call.Text("keep_aspect_ratio_policy", "stretch") != "stretch")
+    return {call.Unsupported("resizing by this mode",
+                             "nearest, linear and cubic are computed, without antialiasing")};
+  Integers axes(sizes.size());
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  for (Integers stated = call.List("axes"); !stated.empty(); stated.clear()) axes = stated;
+  const size_t scales_input = upsample || call.opset < 11 ? 1 : 2;
+  const auto scales = call.Known(scales_input);
+  const bool by_scale = scales && !scales->cells.empty();
+  const Integers wanted = by_scale || upsample ? Integers() : call.Wholes(3);
+  const size_t count = by_scale ? scales->cells.size() : wanted.size();
+  if (!call.g.ok() || !call.Check(count == axes.size(), "resizing needs a scale for each axis"))
+    return {};
+  for (size_t i = 0; i < axes.size() && call.g.ok(); ++i) {
+    const int64_t axis = call.Axis(axes[i], call.Rank(x));
+    const int64_t from = call.Size(x, axis);
+    const double scale = by_scale ? graph::ToReal(scales->dtype, scales->cells[i])
+                                  : static_cast<double>(wanted[i]) / static_cast<double>(from);
+    const auto to = by_scale ? static_cast<int64_t>(std::floor(static_cast<double>(from) * scale))
+                             : wanted[i];
+    if (!call.Check(to >= 1 && to < kLargest, "a resized axis without elements, or too long"))
+      return {};
+    if (to != from || scale != 1) x = ResizedAxis(call, x, axis, to, scale, mode);
+  }
+  return {x};
+}
+
+}  // namespace atunner::importers::onnx
