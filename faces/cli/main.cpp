@@ -25,7 +25,7 @@ int Main(int argc, char** argv) {
   VerbList verbs;
   for (const auto add :
        {AddOptimize, AddGraph, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddApply,
-        AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
+        AddTimeline, AddMemory, AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
         AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig})
     add(verbs);
   return verbs.Execute(argc, argv);
