@@ -21,7 +21,7 @@ TEST(TimelineReport, GoldenReportOfAStep) {
   json["traces"][0].erase("source");
   const std::string text = DumpJson(json, 1) + "\n";
   const Path golden = kData / "step.report.json";
-  if (std::getenv("ATUNNER_BLESS") != nullptr) ASSERT_TRUE(WriteFileAtomic(golden, text));
+  if (std::getenv("ATUNNER_WRITE_GOLDEN") != nullptr) ASSERT_TRUE(WriteFileAtomic(golden, text));
   EXPECT_EQ(text, ReadFile(golden).value());
 }
 

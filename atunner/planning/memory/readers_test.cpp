@@ -117,8 +117,8 @@ TEST(Snapshot, ReadsATraceOfTheAllocator) {
   ASSERT_TRUE(problem) << problem.error().ToString();
   // a: allocated before, released in it. b, c, d: 2 MiB, 1 MiB, 3 MiB; d is never released.
   ASSERT_EQ(problem->buffers.size(), 4u);
-  EXPECT_EQ(problem->buffers[0].size, 2 << 20);  // b
-  EXPECT_EQ(problem->buffers[1].size, 5 << 20);  // a
+  EXPECT_EQ(problem->buffers[0].size, 5 << 20);  // a
+  EXPECT_EQ(problem->buffers[1].size, 2 << 20);  // b
   EXPECT_EQ(problem->buffers[2].size, 1 << 20);  // c
   EXPECT_EQ(problem->buffers[3].size, 3 << 20);  // d
   EXPECT_EQ(problem->observed.peak_reserved, 40 << 20);

@@ -17,12 +17,19 @@ Interval WindowOf(const EventIndex& index, const Iterations& iterations) {
     window.begin = std::min(window.begin, one.begin);
     window.end = std::max(window.end, one.end);
   }
+  // Kernels that repeat begin with the launch of the first one.
+  const bool repeated = iterations.found_by.starts_with("repetition");
+  const Interval found = window;
   for (const auto& [device, events] : index.work()) {
     for (const uint32_t event : events) {
       const uint32_t call = index.CallOf(event);
-      if (call == kNoEvent || index.timeline().start[call] < window.begin) continue;
-      if (index.timeline().start[call] < window.end)
+      if (call == kNoEvent) continue;
+      const int64_t launched = index.timeline().start[call];
+      const int64_t started = index.timeline().start[event];
+      if (launched >= found.begin && launched < found.end)
         window.end = std::max(window.end, index.timeline().End(event));
+      if (repeated && started >= found.begin && started < found.end)
+        window.begin = std::min(window.begin, launched);
     }
   }
   return window;

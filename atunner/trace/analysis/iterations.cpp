@@ -93,7 +93,7 @@ Iterations FromRepetition(const EventIndex& index) {
   size_t period = 0;
   double best = 0.9;
   for (const size_t candidate : Candidates(timeline, kernels)) {
-    if (candidate * kFewest > kernels.size()) continue;
+    if (candidate < 2 || candidate * kFewest > kernels.size()) continue;
     const double agreement = Agreement(timeline, kernels, candidate);
     if (agreement <= best) continue;
     best = agreement;

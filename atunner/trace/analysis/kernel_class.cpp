@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace atunner::trace {
 namespace {
 
-using Words = std::initializer_list<std::string_view>;
+using Words = std::vector<std::string_view>;
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -17,7 +17,7 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-bool HasAny(const std::string& lower, Words words) {
+bool HasAny(const std::string& lower, const Words& words) {
   return std::ranges::any_of(
       words, [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
@@ -33,7 +33,7 @@ std::string_view Name(KernelClass value) {
 
 KernelClass ClassOfKernel(std::string_view name) {
   // The first row with a word in the name decides: special sorts stand before general ones.
-  static const std::pair<KernelClass, Words> kRows[] = {
+  static const std::vector<std::pair<KernelClass, Words>> kRows = {
       {KernelClass::kCommunication,
        {"nccl", "rccl", "all_reduce_kernel", "allreduce", "allgather", "all_gather",
         "reducescatter", "reduce_scatter", "alltoall", "nvshmem", "cross_device_reduce"}},

@@ -265,7 +265,7 @@ std::vector<std::string> Names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, Findings, testing::ValuesIn(Names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& tested) { return tested.param; });
 
 TEST(FindingRules, EachHasACase) {
   std::set<std::string> names;

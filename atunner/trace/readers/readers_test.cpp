@@ -73,7 +73,7 @@ TEST(JsonScanner, ReadsTokensAcrossPieces) {
   EXPECT_EQ(scanner.Peek(), '\0');
 }
 
-constexpr const char* kTrace = R"({
+constexpr const char* kTrace = R"json({
   "schemaVersion": 1,
   "deviceProperties": [{"id": 0, "name": "H100", "totalGlobalMem": 85000000000, "numSms": 132,
                         "computeMajor": 9}],
@@ -100,7 +100,7 @@ constexpr const char* kTrace = R"({
    "ts": 1714012345678902, "args": {"Addr": 140000000000000, "Bytes": -512, "Device Id": 0,
    "Device Type": 1, "Total Allocated": 1024, "Total Reserved": 4096}},
   {"ph": "M", "name": "thread_name", "pid": 10, "tid": 11, "args": {"name": "main thread"}}
-  ], "traceName": "x"})";
+  ], "traceName": "x"})json";
 
 TEST(Kineto, ReadsEveryKindOfEvent) {
   const auto read = ReadText(kTrace);
