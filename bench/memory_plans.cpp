@@ -1,6 +1,6 @@
-// Plans random perfect packings, in which no byte is free at any time, and prints how many reach the
-// capacity and in how many seconds.
-// Build with -DATUNNER_BENCH=ON, run build/…/bench/memory_plans [seconds for each, 10].
+// Plans random perfect packings, in which no byte is free at any time, and prints how many reach
+// the capacity and in how many seconds. Build with -DATUNNER_BENCH=ON, run
+// build/…/bench/memory_plans [seconds for each, 10].
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,23 +28,24 @@ void Run(const Setting& setting, double seconds) {
   double total = 0, longest = 0, worst = 1, greedy = 0;
   for (int i = 0; i < kInstances; ++i) {
     MemoryProblem problem;
-    problem.buffers =
-        GuillotinePacking(setting.buffers, setting.duration, setting.capacity, random);
+    problem.buffers = GuillotinePacking(setting.buffers, setting.duration, setting.capacity,
+                                        random);
     for (size_t j = 0; j < problem.buffers.size(); ++j) problem.ids.push_back(std::to_string(j));
     const auto start = std::chrono::steady_clock::now();
     const MemoryPlan plan = PlanBuffers(std::move(problem), 0, seconds, 1);
-    const double took =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+                            .count();
     solved += plan.optimal() ? 1 : 0;
     total += took;
     longest = std::max(longest, took);
     worst = std::min(worst, plan.Utilization());
     greedy += static_cast<double>(plan.greedy_peak) / static_cast<double>(plan.bound) / kInstances;
   }
-  fmt::print("{:>4} buffers, {:>6} times, {:>10} bytes: {:>2} of {} at capacity, {:.2f} s in all, "
-             "longest {:.2f} s, worst utilisation {:.2f} %, greedy {:.1f} % above\n",
-             setting.buffers, setting.duration, setting.capacity, solved, kInstances, total, longest,
-             100 * worst, 100 * (greedy - 1));
+  fmt::print(
+      "{:>4} buffers, {:>6} times, {:>10} bytes: {:>2} of {} at capacity, {:.2f} s in all, "
+      "longest {:.2f} s, worst utilisation {:.2f} %, greedy {:.1f} % above\n",
+      setting.buffers, setting.duration, setting.capacity, solved, kInstances, total, longest,
+      100 * worst, 100 * (greedy - 1));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Reads a trace and prints megabytes a second of processor time and the memory that it took.
-// Build with -DATUNNER_BENCH=ON, run build/…/bench/trace_reading FILE. bench/trace_reading.py writes
-// a file in the form of PyTorch 2's profiler.
+// Build with -DATUNNER_BENCH=ON, run build/…/bench/trace_reading FILE. bench/trace_reading.py
+// writes a file in the form of PyTorch 2's profiler.
 #include <fmt/format.h>
 
 #include <ctime>

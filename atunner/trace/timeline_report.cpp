@@ -86,10 +86,8 @@ Json TablesJson(const Timeline& timeline, const Tables& tables) {
                                  {"device_self", row.device_self},
                                  {"launches", row.launches}});
   for (const CopyRow& row : tables.copies)
-    json["copies"].push_back({{"name", row.name},
-                              {"count", row.count},
-                              {"bytes", row.bytes},
-                              {"total", row.total}});
+    json["copies"].push_back(
+        {{"name", row.name}, {"count", row.count}, {"bytes", row.bytes}, {"total", row.total}});
   for (const CallRow& row : tables.calls)
     json["calls"].push_back(
         {{"name", timeline.strings[row.name]}, {"count", row.count}, {"total", row.total}});

@@ -47,23 +47,24 @@ const Analysis& Slowest(const TimelineReport& report) {
 
 std::map<std::string, double> PartsOf(const Analysis& analysis, double divisor) {
   const DeviceTime total = analysis.Total();
-  const double scale = divisor * std::max<double>(1, static_cast<double>(
-                                                         analysis.times.devices.size()));
+  const double scale = divisor *
+                       std::max<double>(1, static_cast<double>(analysis.times.devices.size()));
   std::map<std::string, double> parts{
       {"compute", static_cast<double>(total.compute) / scale},
       {"exposed communication", static_cast<double>(total.exposed_communication) / scale},
       {"exposed copies", static_cast<double>(total.exposed_copies) / scale}};
   for (size_t cause = 0; cause < kIdleCauses; ++cause)
-    parts["idle: " + std::string(Title(static_cast<IdleCause>(cause)))] =
-        static_cast<double>(total.idle[cause]) / scale;
+    parts["idle: " + std::string(Title(static_cast<IdleCause>(cause)))] = static_cast<double>(
+                                                                              total.idle[cause]) /
+                                                                          scale;
   return parts;
 }
 
 std::map<std::string, double> KernelsOf(const Analysis& analysis, double divisor) {
   std::map<std::string, double> kernels;
   for (const KernelRow& row : analysis.tables.kernels)
-    kernels[std::string(analysis.timeline->strings[row.name])] =
-        static_cast<double>(row.total) / divisor;
+    kernels[std::string(analysis.timeline->strings[row.name])] = static_cast<double>(row.total) /
+                                                                 divisor;
   return kernels;
 }
 
@@ -112,8 +113,7 @@ TraceComparison Compare(const TimelineReport& before, const TimelineReport& afte
   result.time = {result.compared, TimeOf(old, steps), TimeOf(now, steps)};
   result.threshold = kLeastChange;
   if (steps)
-    result.threshold =
-        std::max(kLeastChange, 3 * (Noise(old.iterations) + Noise(now.iterations)));
+    result.threshold = std::max(kLeastChange, 3 * (Noise(old.iterations) + Noise(now.iterations)));
   result.verdict = VerdictOf(result.time, result.threshold);
   const double old_steps = Divisor(old, steps), now_steps = Divisor(now, steps);
   result.parts = Changes(PartsOf(old, old_steps), PartsOf(now, now_steps));

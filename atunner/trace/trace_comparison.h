@@ -22,9 +22,9 @@ struct TimeChange {
 
 struct TraceComparison {
   TraceVerdict verdict = TraceVerdict::kEqual;
-  std::string compared;   ///< "median step" or "whole window"
-  TimeChange time;        ///< of what was compared
-  double threshold = 0;   ///< relative change below which the verdict is kEqual
+  std::string compared;             ///< "median step" or "whole window"
+  TimeChange time;                  ///< of what was compared
+  double threshold = 0;             ///< relative change below which the verdict is kEqual
   std::vector<TimeChange> parts;    ///< compute, exposed communication, idle by cause, …
   std::vector<TimeChange> kernels;  ///< largest change first, at most 20
 };

@@ -72,8 +72,9 @@ Result<MemoryProblem> FromMemoryEvents(const trace::Timeline& timeline, int devi
                    "record with profile(profile_memory=True)");
   int32_t chosen = device;
   if (device < 0)
-    chosen = std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; })
-                 ->first;
+    chosen = std::ranges::max_element(counts, {}, [](const auto& each) {
+               return each.second;
+             })->first;
   if (!counts.contains(chosen))
     return Invalid(fmt::format("no memory events of device {}", chosen), "request.device");
   AllocationTrace trace;
@@ -121,7 +122,8 @@ Result<MemoryProblem> ReadBufferCsv(std::string_view text) {
       const auto place = (*places)[column];
       return place && *place < cells.size() ? cells[*place] : std::string_view();
     };
-    const auto lower = Number(cell(kLower)), upper = Number(cell(kUpper)), size = Number(cell(kSize));
+    const auto lower = Number(cell(kLower)), upper = Number(cell(kUpper)),
+               size = Number(cell(kSize));
     if (!lower || !upper || !size)
       return Invalid("lower, upper and size must be whole numbers", fmt::format("line {}", number));
     problem.buffers.push_back({*lower, *upper, *size});
@@ -145,8 +147,10 @@ Result<MemoryProblem> ReadBufferJson(std::string_view text) {
     for (const auto& [key, value] : list[i].items()) {
       const auto column = ColumnOf(key);
       if (!column) continue;
-      if (*column == kId) id = value.is_string() ? value.get<std::string>() : DumpJson(value);
-      else if (value.is_number_integer()) numbers[*column] = value.get<int64_t>();
+      if (*column == kId)
+        id = value.is_string() ? value.get<std::string>() : DumpJson(value);
+      else if (value.is_number_integer())
+        numbers[*column] = value.get<int64_t>();
     }
     if (!numbers[kLower] || !numbers[kUpper] || !numbers[kSize])
       return Invalid("needs whole numbers lower, upper and size", fmt::format("buffers[{}]", i));
@@ -165,8 +169,8 @@ Result<MemoryProblem> ReadBuffers(const Path& file, int device) {
   ATUNNER_TRY(const std::string text, ReadFile(file, size_t{4} << 30));
   auto problem = Parse(text, device);
   if (!problem && !problem.error().where.starts_with("request."))
-    problem.error().where =
-        file.string() + (problem.error().where.empty() ? "" : ", " + problem.error().where);
+    problem.error().where = file.string() +
+                            (problem.error().where.empty() ? "" : ", " + problem.error().where);
   return problem;
 }
 

@@ -9,8 +9,8 @@
 
 namespace atunner::planning {
 
-/// CSV with a header that names id, lower (or start, begin), upper (or end) and size. Further columns
-/// are ignored. Errors name the line.
+/// CSV with a header that names id, lower (or start, begin), upper (or end) and size. Further
+/// columns are ignored. Errors name the line.
 Result<MemoryProblem> ReadBufferCsv(std::string_view text);
 
 /// A list, or an object with a list "buffers", of objects with the same keys.

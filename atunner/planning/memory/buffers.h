@@ -41,8 +41,8 @@ struct MemoryProblem {
 /// Largest sum of sizes at any time: no placement needs less.
 int64_t LowerBound(const std::vector<Buffer>& buffers);
 
-/// kInvalidInput, naming the buffer, if a size is negative, a lifetime is empty, or the sizes add up
-/// to more than 2^60 bytes.
+/// kInvalidInput, naming the buffer, if a size is negative, a lifetime is empty, or the sizes add
+/// up to more than 2^60 bytes.
 Status CheckBuffers(const MemoryProblem& problem);
 
 /// An address for each buffer.

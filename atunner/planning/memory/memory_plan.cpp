@@ -78,8 +78,8 @@ class Planner {
   }
 
   void TryOrders() {
-    static constexpr const char* kNames[] = {"size",  "lifetime",      "area", "size and area",
-                                             "length and area", "last begin", "last end"};
+    static constexpr const char* kNames[] = {
+        "size", "lifetime", "area", "size and area", "length and area", "last begin", "last end"};
     size_t number = 0;
     for (std::vector<uint32_t>& order : GreedyOrders(buffers_)) {
       for (const Fit fit : {Fit::kBest, Fit::kFirst}) {
@@ -96,9 +96,8 @@ class Planner {
   bool Search(int64_t capacity, double share) {
     const double now = Elapsed();
     const double until = now + share * std::max(0.0, seconds_ - now);
-    const SkylineResult result =
-        SearchCapacity(buffers_, capacity, std::numeric_limits<uint64_t>::max(), seed_,
-                       StopAt(until));
+    const SkylineResult result = SearchCapacity(
+        buffers_, capacity, std::numeric_limits<uint64_t>::max(), seed_, StopAt(until));
     if (result.end != SearchEnd::kFound) return false;
     const int64_t peak = PeakOf(buffers_, result.offsets);
     Offer({result.offsets, peak}, "skyline search");
@@ -136,9 +135,7 @@ double Gigabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 }  // namespace
 
 double MemoryPlan::Utilization() const {
-  return placement.peak == 0
-             ? 1
-             : static_cast<double>(bound) / static_cast<double>(placement.peak);
+  return placement.peak == 0 ? 1 : static_cast<double>(bound) / static_cast<double>(placement.peak);
 }
 
 MemoryPlan PlanBuffers(MemoryProblem problem, int64_t goal, double seconds, uint64_t seed) {

@@ -23,10 +23,10 @@ struct MemoryPlanRequest {
 struct MemoryPlan {
   MemoryProblem problem;
   Placement placement;
-  int64_t bound = 0;         ///< largest sum of live sizes
-  int64_t greedy_peak = 0;   ///< of the best order alone, before the search
-  std::string found_by;      ///< "order by size", "skyline search"
-  double seconds = 0;        ///< until the best placement was found
+  int64_t bound = 0;        ///< largest sum of live sizes
+  int64_t greedy_peak = 0;  ///< of the best order alone, before the search
+  std::string found_by;     ///< "order by size", "skyline search"
+  double seconds = 0;       ///< until the best placement was found
   bool optimal() const { return placement.peak == bound; }
   /// bound / peak; 1 for an empty problem.
   double Utilization() const;

@@ -10,8 +10,9 @@
 
 namespace atunner::planning {
 
-/// Cuts a rectangle of `duration` times and `capacity` bytes into `count` buffers by guillotine cuts,
-/// so that they fill it without slack: the capacity is the lower bound, and it can be reached.
+/// Cuts a rectangle of `duration` times and `capacity` bytes into `count` buffers by guillotine
+/// cuts, so that they fill it without slack: the capacity is the lower bound, and it can be
+/// reached.
 inline std::vector<Buffer> GuillotinePacking(size_t count, int64_t duration, int64_t capacity,
                                              Random& random) {
   std::vector<Buffer> pieces{{0, duration, capacity}};
@@ -33,7 +34,8 @@ inline std::vector<Buffer> GuillotinePacking(size_t count, int64_t duration, int
       const auto cut = static_cast<int64_t>(1 + random.Below(static_cast<uint64_t>(length - 1)));
       piece.end = rest.begin = piece.begin + cut;
     } else if (piece.size > 1) {
-      const auto cut = static_cast<int64_t>(1 + random.Below(static_cast<uint64_t>(piece.size - 1)));
+      const auto cut = static_cast<int64_t>(1 +
+                                            random.Below(static_cast<uint64_t>(piece.size - 1)));
       rest.size = piece.size - cut;
       piece.size = cut;
     } else {

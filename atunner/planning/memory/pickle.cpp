@@ -20,7 +20,9 @@ class PickleReader {
       const size_t start = at_;
       const uint8_t opcode = static_cast<uint8_t>(Little(1));
       if (!good_) return Invalid("the pickle ends early");
-      if (!Step(opcode)) return Invalid(fmt::format("opcode 0x{:02x} of the pickle is not plain data", opcode), fmt::format("byte {}", start),
+      if (!Step(opcode))
+        return Invalid(fmt::format("opcode 0x{:02x} of the pickle is not plain data", opcode),
+                       fmt::format("byte {}", start),
                        "a snapshot is what torch.cuda.memory._dump_snapshot writes; files that "
                        "contain classes or calls are not read");
       if (!good_) return Invalid("the pickle is damaged", fmt::format("byte {}", start));

@@ -1,6 +1,6 @@
 // Reads Python's pickle format without running anything. Only the opcodes that plain data needs are
-// known: dictionaries, lists, tuples, texts, numbers, None and booleans. Opcodes that name classes or
-// call functions (GLOBAL, REDUCE, BUILD, …) are refused.
+// known: dictionaries, lists, tuples, texts, numbers, None and booleans. Opcodes that name classes
+// or call functions (GLOBAL, REDUCE, BUILD, …) are refused.
 #pragma once
 
 #include <cstdint>

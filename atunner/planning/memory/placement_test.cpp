@@ -104,8 +104,7 @@ TEST(OrderSearch, KeepsPlacementsValidAndNeverGetsWorse) {
   for (int i = 0; i < 20; ++i) {
     const auto buffers = RandomBuffers(40, 30, 100, random);
     const auto order = GreedyOrders(buffers)[0];
-    const Placement placement =
-        ImproveOrder(buffers, order, LowerBound(buffers), 200, 1, Never);
+    const Placement placement = ImproveOrder(buffers, order, LowerBound(buffers), 200, 1, Never);
     EXPECT_FALSE(OverlapsAnywhere(buffers, placement.offsets));
     EXPECT_LE(placement.peak, PlaceInOrder(buffers, order, Fit::kBest).peak);
   }

@@ -19,9 +19,9 @@ namespace atunner::planning {
 namespace {
 
 bool Use(std::string_view bytes) {
-  auto problem = bytes.starts_with('\x80')  ? ReadSnapshot(bytes, -1)
-                 : bytes.starts_with('[')   ? ReadBufferJson(bytes)
-                                            : ReadBufferCsv(bytes);
+  auto problem = bytes.starts_with('\x80') ? ReadSnapshot(bytes, -1)
+                 : bytes.starts_with('[')  ? ReadBufferJson(bytes)
+                                           : ReadBufferCsv(bytes);
   if (!problem || !CheckBuffers(*problem)) return false;
   if (problem->buffers.size() > 200) return true;
   const MemoryPlan plan = PlanBuffers(*std::move(problem), 0, 0.001, 1);

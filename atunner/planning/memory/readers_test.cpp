@@ -38,9 +38,8 @@ TEST(BufferCsv, NamesTheLine) {
 }
 
 TEST(BufferJson, ReadsListsAndObjects) {
-  for (const char* text :
-       {R"([{"id":"a","lower":0,"upper":3,"size":4}])",
-        R"({"buffers":[{"id":"a","start":0,"end":3,"size":4,"note":"x"}]})"}) {
+  for (const char* text : {R"([{"id":"a","lower":0,"upper":3,"size":4}])",
+                           R"({"buffers":[{"id":"a","start":0,"end":3,"size":4,"note":"x"}]})"}) {
     const auto problem = ReadBufferJson(text);
     ASSERT_TRUE(problem) << text;
     EXPECT_EQ(problem->ids[0], "a");
@@ -90,8 +89,8 @@ TEST(Pickle, ReadsPlainData) {
 
 TEST(Pickle, RefusesClassesAndCalls) {
   // os.system("true"), as an attacker would pickle it.
-  const std::string attack =
-      std::string("\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R.", 29);
+  const std::string attack = std::string(
+      "\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R.", 29);
   const auto pickle = Pickle::Parse(attack);
   ASSERT_FALSE(pickle);
   EXPECT_EQ(pickle.error().what, "opcode 0x93 of the pickle is not plain data");
@@ -101,8 +100,13 @@ TEST(Pickle, RefusesClassesAndCalls) {
 }
 
 TEST(Pickle, RefusesDamage) {
-  for (const std::string_view text : {"a.", "s.", "e.", "u.", "t.", "(a.", "]K\x01" "a.", "h\x05.",
-                                      "X\xff\xff\xff\xff.", "K\x01K\x02" "a.", "}(K\x01u."})
+  for (const std::string_view text : {"a.", "s.", "e.", "u.", "t.", "(a.",
+                                      "]K\x01"
+                                      "a.",
+                                      "h\x05.", "X\xff\xff\xff\xff.",
+                                      "K\x01K\x02"
+                                      "a.",
+                                      "}(K\x01u."})
     (void)Pickle::Parse(text);  // must not crash; some are valid
   EXPECT_FALSE(Pickle::Parse("X\xff\xff\xff\xff."));
   EXPECT_FALSE(Pickle::Parse("h\x05."));

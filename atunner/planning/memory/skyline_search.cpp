@@ -75,9 +75,8 @@ class Skyline {
     }
     for (auto* lists : {&begins_, &ends_})
       for (std::vector<uint32_t>& list : *lists)
-        std::ranges::stable_sort(list, [this](uint32_t a, uint32_t b) {
-          return weights_[a] > weights_[b];
-        });
+        std::ranges::stable_sort(
+            list, [this](uint32_t a, uint32_t b) { return weights_[a] > weights_[b]; });
   }
 
  private:
@@ -94,8 +93,7 @@ class Skyline {
     };
     for (uint32_t i = 0; i < buffers.size(); ++i)
       if (buffers[i].size > 0)
-        blocks_.push_back(
-            {section(buffers[i].begin), section(buffers[i].end), buffers[i].size, i});
+        blocks_.push_back({section(buffers[i].begin), section(buffers[i].end), buffers[i].size, i});
     const size_t sections = times.empty() ? 0 : times.size() - 1;
     floor_.assign(sections, 0);
     left_.assign(sections, 0);
@@ -109,9 +107,7 @@ class Skyline {
     return Mix64(Mix64(section + 1) + static_cast<uint64_t>(floor_[section]));
   }
   /// The floor, or a wall where nothing is left to place.
-  int64_t Height(uint32_t section) const {
-    return left_[section] == 0 ? kWall : floor_[section];
-  }
+  int64_t Height(uint32_t section) const { return left_[section] == 0 ? kWall : floor_[section]; }
 
   bool Descend(uint32_t depth, const StopFunction& stop) {
     if (remaining_ == 0) return true;
@@ -240,8 +236,8 @@ class Skyline {
         const Block& b = blocks_[block];
         if (valley.left ? b.first == valley.first : b.last == valley.last) continue;
         next = std::min(next, floor + b.size);
-        (valley.left ? last : first) =
-            valley.left ? std::min(last, b.first) : std::max(first, b.last);
+        (valley.left ? last : first) = valley.left ? std::min(last, b.first)
+                                                   : std::max(first, b.last);
       }
     }
     if (next == kWall) return {};
@@ -252,14 +248,14 @@ class Skyline {
 
   int64_t capacity_;
   std::vector<Block> blocks_;
-  std::vector<int64_t> offsets_;           ///< by buffer
-  std::vector<int64_t> floor_, left_;      ///< by section; left_: sizes not placed yet
+  std::vector<int64_t> offsets_;                      ///< by buffer
+  std::vector<int64_t> floor_, left_;                 ///< by section; left_: sizes not placed yet
   std::vector<std::vector<uint32_t>> begins_, ends_;  ///< blocks by first and last section
   std::vector<bool> placed_;
   std::vector<double> weights_;
   size_t remaining_ = 0;
   uint64_t hash_ = 0;
-  std::unordered_set<uint64_t> seen_;  ///< skylines without a solution
+  std::unordered_set<uint64_t> seen_;         ///< skylines without a solution
   std::vector<std::vector<Choice>> choices_;  ///< by depth
   uint64_t nodes_ = 0, limit_ = 0;
   uint32_t deepest_ = 0;

@@ -9,11 +9,11 @@
 //     ████████████████····████
 //       0   1   2   3   4   5
 //
-// In some solution every buffer lies on another one or on the ground. So the leftmost section of any
-// valley gets a buffer that begins there and ends inside the valley, or stays empty up to the next
-// height at which something could lie. The same holds for the rightmost section. The search takes
-// the valley and side with the fewest choices; a section whose remaining buffers no longer fit
-// below the capacity ends a branch, and so does a skyline that was seen before.
+// In some solution every buffer lies on another one or on the ground. So the leftmost section of
+// any valley gets a buffer that begins there and ends inside the valley, or stays empty up to the
+// next height at which something could lie. The same holds for the rightmost section. The search
+// takes the valley and side with the fewest choices; a section whose remaining buffers no longer
+// fit below the capacity ends a branch, and so does a skyline that was seen before.
 #pragma once
 
 #include <cstdint>

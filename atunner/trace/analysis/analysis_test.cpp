@@ -1,3 +1,5 @@
+#include "atunner/trace/analysis/analysis.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "atunner/base/random.h"
-#include "atunner/trace/analysis/analysis.h"
 #include "atunner/trace/analysis/ranks.h"
 #include "atunner/trace/timeline_builder_test.h"
 
@@ -40,7 +41,8 @@ TEST(KernelClass, KnowsNamesOfLibraries) {
       {"multi_tensor_apply_kernel<AdamFunctor>", KernelClass::kOptimizer},
       {"void at::native::(anonymous namespace)::indexSelectLargeIndex", KernelClass::kIndexing},
       {"my_kernel", KernelClass::kOther}};
-  for (const auto& [name, wanted] : names) EXPECT_EQ(Name(ClassOfKernel(name)), Name(wanted)) << name;
+  for (const auto& [name, wanted] : names)
+    EXPECT_EQ(Name(ClassOfKernel(name)), Name(wanted)) << name;
   EXPECT_TRUE(UsesTensorCores("sm80_xmma_gemm_f16f16_f16f32"));
   EXPECT_FALSE(UsesTensorCores("ampere_sgemm_128x64_nn"));
   EXPECT_TRUE(IsDoublePrecision("ampere_dgemm_64x64_nn"));
@@ -55,8 +57,8 @@ TEST(DeviceTime, AgreesWithAWalkOverEveryMicrosecond) {
     builder.Host(EventKind::kOperator, "whole", 0, kLength);
     for (uint64_t n = random.Below(25); n > 0; --n) {
       const auto at = static_cast<int64_t>(random.Below(kLength));
-      const auto length = static_cast<int64_t>(random.Below(static_cast<uint64_t>(
-          std::min<int64_t>(40, kLength - at))));
+      const auto length = static_cast<int64_t>(
+          random.Below(static_cast<uint64_t>(std::min<int64_t>(40, kLength - at))));
       const size_t sort = random.Below(3);
       const auto stream = static_cast<int64_t>(random.Below(3));
       if (sort == 2)
@@ -127,8 +129,7 @@ TEST(IdleCauses, AGapAfterAWaitBelongsToTheWait) {
 }
 
 TEST(IdleCauses, WorkThatWasSubmittedInTimeDependsOnSomethingElse) {
-  const Timeline timeline =
-      TimelineBuilder().Kernel("a", 0, 5, 15).Kernel("b", 2, 28, 10).Build();
+  const Timeline timeline = TimelineBuilder().Kernel("a", 0, 5, 15).Kernel("b", 2, 28, 10).Build();
   EXPECT_EQ(IdleOf(Analyze(timeline), IdleCause::kDependency), 8);
 }
 

@@ -111,8 +111,8 @@ class Walk {
     if (track == kNoEvent) return kNoEvent;
     const int64_t here = at_;
     const std::vector<uint32_t>& waits = waits_.at(track);
-    auto wait = std::ranges::upper_bound(
-        waits, here, {}, [this](uint32_t event) { return timeline_.End(event); });
+    auto wait = std::ranges::upper_bound(waits, here, {},
+                                         [this](uint32_t event) { return timeline_.End(event); });
     while (wait != waits.begin()) {
       --wait;
       const uint32_t awaited = LastWork(timeline_.End(*wait));

@@ -75,18 +75,18 @@ std::vector<StreamTime> StreamsOf(const EventIndex& index, Interval window) {
 }  // namespace
 
 std::string_view Name(IdleCause cause) {
-  static constexpr std::string_view kNames[] = {
-      "data_loading",    "communication", "allocation", "module_loading",
-      "synchronization", "launch",        "host_work",  "dependency",
-      "unknown"};
+  static constexpr std::string_view kNames[] = {"data_loading",   "communication",   "allocation",
+                                                "module_loading", "synchronization", "launch",
+                                                "host_work",      "dependency",      "unknown"};
   return kNames[static_cast<size_t>(cause)];
 }
 
 std::string_view Title(IdleCause cause) {
-  static constexpr std::string_view kTitles[] = {
-      "data loading",    "communication on the host", "allocation", "loading of code",
-      "synchronization", "launch",                    "host late",  "dependency",
-      "unknown"};
+  static constexpr std::string_view kTitles[] = {"data loading",    "communication on the host",
+                                                 "allocation",      "loading of code",
+                                                 "synchronization", "launch",
+                                                 "host late",       "dependency",
+                                                 "unknown"};
   return kTitles[static_cast<size_t>(cause)];
 }
 

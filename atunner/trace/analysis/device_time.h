@@ -43,9 +43,9 @@ struct DeviceTime {
   int32_t device = 0;
   int64_t window = 0;
   int64_t busy = 0;
-  int64_t compute = 0;        ///< union of kernels that do not communicate
-  int64_t communication = 0;  ///< union of kernels that communicate
-  int64_t copies = 0;         ///< union of copies and memory sets
+  int64_t compute = 0;                ///< union of kernels that do not communicate
+  int64_t communication = 0;          ///< union of kernels that communicate
+  int64_t copies = 0;                 ///< union of copies and memory sets
   int64_t exposed_communication = 0;  ///< while nothing computes
   int64_t exposed_copies = 0;         ///< while nothing computes or communicates
   std::array<int64_t, kIdleCauses> idle{};

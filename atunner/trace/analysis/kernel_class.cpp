@@ -56,8 +56,8 @@ KernelClass ClassOfKernel(std::string_view name) {
        {"index", "gather", "scatter", "embedding", "sort", "topk", "radix", "masked", "nonzero"}},
       {KernelClass::kReduction, {"reduce", "_sum", "_red_", "norm_kernel", "argmax", "cumsum"}},
       {KernelClass::kElementwise,
-       {"elementwise", "pointwise", "triton_poi", "fill", "copy_kernel", "vectorized",
-        "unrolled", "dropout", "gelu", "relu", "cast"}},
+       {"elementwise", "pointwise", "triton_poi", "fill", "copy_kernel", "vectorized", "unrolled",
+        "dropout", "gelu", "relu", "cast"}},
   };
   const std::string lower = Lower(name);
   for (const auto& [value, words] : kRows)
@@ -71,10 +71,10 @@ bool CanUseTensorCores(KernelClass value) {
 }
 
 bool UsesTensorCores(std::string_view name) {
-  return HasAny(Lower(name),
-                {"tensorop", "1688", "16816", "i16832", "s8816", "h884", "s884", "hmma", "imma",
-                 "wgmma", "gmma", "xmma", "nvjet", "flash", "fmha", "_tf32", "bf16_s", "fp16_s",
-                 "warpgroup", "tensor16x8x", "utcmma", "tcgen05", "triton_mm"});
+  return HasAny(Lower(name), {"tensorop",  "1688",        "16816",  "i16832",  "s8816",    "h884",
+                              "s884",      "hmma",        "imma",   "wgmma",   "gmma",     "xmma",
+                              "nvjet",     "flash",       "fmha",   "_tf32",   "bf16_s",   "fp16_s",
+                              "warpgroup", "tensor16x8x", "utcmma", "tcgen05", "triton_mm"});
 }
 
 bool IsLibraryKernel(std::string_view name) {

@@ -56,8 +56,8 @@ std::vector<Collective> CollectivesOf(const Timeline& timeline) {
     for (const uint32_t event : events) {
       if (!index.IsCommunication(event)) continue;
       const KernelDetail* detail = timeline.KernelOf(event);
-      collectives.push_back({timeline.name[event], detail == nullptr ? 0 : detail->group,
-                             timeline.duration[event]});
+      collectives.push_back(
+          {timeline.name[event], detail == nullptr ? 0 : detail->group, timeline.duration[event]});
     }
   }
   return collectives;

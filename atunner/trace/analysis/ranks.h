@@ -33,8 +33,8 @@ struct RankRow {
 };
 
 struct RankComparison {
-  std::vector<RankRow> ranks;       ///< in the order of their numbers
-  uint64_t collectives = 0;         ///< that were compared
+  std::vector<RankRow> ranks;  ///< in the order of their numbers
+  uint64_t collectives = 0;    ///< that were compared
   std::vector<std::string> notes;
   /// Index of the rank that the others waited for longest; -1 if none stands out: a straggler comes
   /// last at more than half of the collectives and costs at least 2 % of the window.

@@ -33,8 +33,8 @@ void AddKernel(const EventIndex& index, uint32_t event, KernelSums& sums) {
   const int64_t duration = timeline.duration[event];
   KernelRow& row = sums.row;
   row.name = timeline.name[event];
-  row.kernel_class =
-      index.IsCommunication(event) ? KernelClass::kCommunication : index.ClassOf(event);
+  row.kernel_class = index.IsCommunication(event) ? KernelClass::kCommunication
+                                                  : index.ClassOf(event);
   row.total += duration;
   ++row.count;
   if (duration >= row.longest) {
@@ -106,7 +106,8 @@ std::vector<OperatorRow> OperatorsOf(const EventIndex& index, Interval window) {
   std::unordered_map<uint32_t, OperatorRow> rows;
   for (const auto& [track, events] : index.threads()) {
     for (const uint32_t event : events) {
-      if (timeline.kind[event] != EventKind::kOperator || !Inside(timeline, event, window)) continue;
+      if (timeline.kind[event] != EventKind::kOperator || !Inside(timeline, event, window))
+        continue;
       OperatorRow& row = rows[timeline.name[event]];
       row.name = timeline.name[event];
       ++row.count;

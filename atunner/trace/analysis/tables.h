@@ -18,11 +18,11 @@ struct KernelRow {
   KernelClass kernel_class = KernelClass::kOther;
   uint64_t count = 0;
   int64_t total = 0, shortest = 0, longest = 0, median = 0;
-  double share = 0;             ///< of the total of all kernels
-  bool tensor_cores = false;    ///< by its name
-  uint32_t operator_name = 0;   ///< the operator that launched most of it; 0 = unknown
+  double share = 0;              ///< of the total of all kernels
+  bool tensor_cores = false;     ///< by its name
+  uint32_t operator_name = 0;    ///< the operator that launched most of it; 0 = unknown
   uint32_t operator_shapes = 0;  ///< string id of its input shapes; 0 = unknown
-  KernelDetail detail;          ///< of the longest one
+  KernelDetail detail;           ///< of the longest one
   int64_t Mean() const { return count == 0 ? 0 : total / static_cast<int64_t>(count); }
 };
 

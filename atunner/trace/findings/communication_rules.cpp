@@ -19,9 +19,7 @@ double Overlap(const DeviceTime& total) {
   return total.communication == 0 ? 1 : hidden / static_cast<double>(total.communication);
 }
 
-bool IsCollective(const KernelRow& row) {
-  return row.kernel_class == KernelClass::kCommunication;
-}
+bool IsCollective(const KernelRow& row) { return row.kernel_class == KernelClass::kCommunication; }
 
 std::optional<Finding> ExposedCommunication(const FindingInput& input) {
   const double exposed = Exposed(input);
@@ -31,9 +29,10 @@ std::optional<Finding> ExposedCommunication(const FindingInput& input) {
       .evidence = fmt::format("nothing computes during {} of the time in which collectives run",
                               Percent(exposed)),
       .gain = exposed,
-      .action = "start collectives earlier: bucket sizes of DDP (bucket_cap_mb), prefetch of FSDP, "
-                "gradients as bucket views; reduce in bfloat16; look for stragglers first, because "
-                "waiting for them looks like communication"};
+      .action =
+          "start collectives earlier: bucket sizes of DDP (bucket_cap_mb), prefetch of FSDP, "
+          "gradients as bucket views; reduce in bfloat16; look for stragglers first, because "
+          "waiting for them looks like communication"};
 }
 
 std::optional<Finding> NoOverlap(const FindingInput& input) {
@@ -42,11 +41,13 @@ std::optional<Finding> NoOverlap(const FindingInput& input) {
   if (share < 0.05 || Overlap(total) >= 0.3) return std::nullopt;
   return Finding{
       .title = "Communication hardly overlaps with computing",
-      .evidence = fmt::format("communication takes {} of the time; {} of it is hidden behind kernels",
-                              Percent(share), Percent(Overlap(total))),
+      .evidence = fmt::format(
+          "communication takes {} of the time; {} of it is hidden behind kernels", Percent(share),
+          Percent(Overlap(total))),
       .gain = Exposed(input),
-      .action = "run collectives on their own stream and asynchronously (async_op=True), leave out "
-                "waits right after them; static_graph=True in DDP"};
+      .action =
+          "run collectives on their own stream and asynchronously (async_op=True), leave out "
+          "waits right after them; static_graph=True in DDP"};
 }
 
 std::optional<Finding> SmallCollectives(const FindingInput& input) {
@@ -67,8 +68,9 @@ std::optional<Finding> SmallCollectives(const FindingInput& input) {
                  .evidence = fmt::format("{} a step of {} on average: latency, not bandwidth",
                                          count / steps, Duration(mean)),
                  .gain = Exposed(input) / 2,
-                 .action = "larger buckets (bucket_cap_mb), one flat tensor for small messages, "
-                           "coalesced collectives"};
+                 .action =
+                     "larger buckets (bucket_cap_mb), one flat tensor for small messages, "
+                     "coalesced collectives"};
 }
 
 std::optional<Finding> GlooOnGpu(const FindingInput& input) {
@@ -85,11 +87,10 @@ std::optional<Finding> DataParallel(const FindingInput& input) {
   for (const OperatorRow& row : input.analysis.tables.operators) {
     const std::string_view name = Text(input, row.name);
     if (!name.starts_with("DataParallel.forward")) continue;
-    return Finding{
-        .title = "torch.nn.DataParallel copies the model in each step",
-        .evidence = fmt::format("{} calls of {}", row.count, name),
-        .gain = static_cast<double>(row.host_total) / WindowOf(input) / 4,
-        .action = "DistributedDataParallel with one process for each GPU"};
+    return Finding{.title = "torch.nn.DataParallel copies the model in each step",
+                   .evidence = fmt::format("{} calls of {}", row.count, name),
+                   .gain = static_cast<double>(row.host_total) / WindowOf(input) / 4,
+                   .action = "DistributedDataParallel with one process for each GPU"};
   }
   return std::nullopt;
 }
@@ -97,12 +98,13 @@ std::optional<Finding> DataParallel(const FindingInput& input) {
 std::optional<Finding> PeerCopies(const FindingInput& input) {
   const double share = CopyShare(input, [](const CopyRow& row) { return row.peer; });
   if (share < 0.05) return std::nullopt;
-  return Finding{.title = "Tensors are copied between GPUs",
-                 .evidence = fmt::format("{} of the time in copies from GPU to GPU",
-                                         Percent(share)),
-                 .gain = share,
-                 .action = "overlap them with computing on a stream of their own, or use collectives "
-                           "of NCCL, which use all links"};
+  return Finding{
+      .title = "Tensors are copied between GPUs",
+      .evidence = fmt::format("{} of the time in copies from GPU to GPU", Percent(share)),
+      .gain = share,
+      .action =
+          "overlap them with computing on a stream of their own, or use collectives "
+          "of NCCL, which use all links"};
 }
 
 std::optional<Finding> Straggler(const FindingInput& input) {
@@ -115,19 +117,20 @@ std::optional<Finding> Straggler(const FindingInput& input) {
                               Duration(static_cast<double>(row.caused_wait))),
       .gain = static_cast<double>(row.caused_wait) /
               static_cast<double>(std::max<int64_t>(1, row.window)),
-      .action = "compare this rank's timeline with another's: data loading, other processes on its "
-                "host, clocks and temperature of its GPU, uneven batches"};
+      .action =
+          "compare this rank's timeline with another's: data loading, other processes on its "
+          "host, clocks and temperature of its GPU, uneven batches"};
 }
 
 std::optional<Finding> Imbalance(const FindingInput& input) {
   if (input.ranks == nullptr || input.ranks->ranks.size() < 2) return std::nullopt;
   const double imbalance = input.ranks->Imbalance();
   if (imbalance < 1.1) return std::nullopt;
-  return Finding{.title = "The ranks compute unevenly",
-                 .evidence = fmt::format("the slowest rank computes {:.2f} times the mean",
-                                         imbalance),
-                 .gain = 1 - 1 / imbalance,
-                 .action = "sort or bucket sequences by length, balance pipeline stages and experts"};
+  return Finding{
+      .title = "The ranks compute unevenly",
+      .evidence = fmt::format("the slowest rank computes {:.2f} times the mean", imbalance),
+      .gain = 1 - 1 / imbalance,
+      .action = "sort or bucket sequences by length, balance pipeline stages and experts"};
 }
 
 constexpr std::array kRules = {

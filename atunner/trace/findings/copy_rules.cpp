@@ -32,13 +32,14 @@ std::optional<Finding> PageableCopies(const FindingInput& input) {
   if (Share(input, copies) < 0.01 || copies.bytes < kSmall) return std::nullopt;
   return Finding{
       .title = "Copies use pageable memory",
-      .evidence = fmt::format("{} copies of {:.1f} MB take {} of the time; the driver stages them and "
-                              "they cannot overlap",
-                              copies.count, static_cast<double>(copies.bytes) / 1e6,
-                              Percent(Share(input, copies))),
+      .evidence = fmt::format(
+          "{} copies of {:.1f} MB take {} of the time; the driver stages them and "
+          "they cannot overlap",
+          copies.count, static_cast<double>(copies.bytes) / 1e6, Percent(Share(input, copies))),
       .gain = Share(input, copies),
-      .action = "pin_memory=True in the DataLoader or tensor.pin_memory(), then "
-                ".to(device, non_blocking=True)"};
+      .action =
+          "pin_memory=True in the DataLoader or tensor.pin_memory(), then "
+          ".to(device, non_blocking=True)"};
 }
 
 std::optional<Finding> BlockingCopies(const FindingInput& input) {
@@ -85,8 +86,9 @@ std::optional<Finding> SmallCopies(const FindingInput& input) {
                               copies.bytes / static_cast<int64_t>(copies.count),
                               Percent(Share(input, copies))),
       .gain = Share(input, copies),
-      .action = "put them into one pinned buffer and copy once; create tensors on the GPU "
-                "(device=\"cuda\") instead of moving them"};
+      .action =
+          "put them into one pinned buffer and copy once; create tensors on the GPU "
+          "(device=\"cuda\") instead of moving them"};
 }
 
 std::optional<Finding> DeviceCopies(const FindingInput& input) {
@@ -100,8 +102,9 @@ std::optional<Finding> DeviceCopies(const FindingInput& input) {
                                          static_cast<double>(copies.bytes) / 1e6,
                                          Percent(Share(input, copies))),
                  .gain = Share(input, copies),
-                 .action = "write results where they are needed (out=, in-place updates of caches), "
-                           "and avoid clone and torch.cat of large tensors"};
+                 .action =
+                     "write results where they are needed (out=, in-place updates of caches), "
+                     "and avoid clone and torch.cat of large tensors"};
 }
 
 std::optional<Finding> ManagedMemory(const FindingInput& input) {
@@ -113,8 +116,9 @@ std::optional<Finding> ManagedMemory(const FindingInput& input) {
                  .evidence = fmt::format("{} copies of managed memory, {} of the time",
                                          copies.count, Percent(Share(input, copies))),
                  .gain = Share(input, copies),
-                 .action = "cudaMemPrefetchAsync before the kernels, or cudaMalloc and explicit "
-                           "copies"};
+                 .action =
+                     "cudaMemPrefetchAsync before the kernels, or cudaMalloc and explicit "
+                     "copies"};
 }
 
 constexpr std::array kRules = {

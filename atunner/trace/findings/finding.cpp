@@ -8,8 +8,8 @@ namespace atunner::trace {
 
 std::vector<Rule> AllRules() {
   std::vector<Rule> rules;
-  for (const auto& group : {IdleRules(), KernelRules(), OperatorRules(), CopyRules(),
-                            CommunicationRules(), RunRules()})
+  for (const auto& group :
+       {IdleRules(), KernelRules(), OperatorRules(), CopyRules(), CommunicationRules(), RunRules()})
     rules.insert(rules.end(), group.begin(), group.end());
   return rules;
 }

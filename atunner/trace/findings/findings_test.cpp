@@ -1,6 +1,4 @@
 // Each rule with a trace that shows it and one that must not.
-#include "atunner/trace/findings/finding.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "atunner/trace/findings/finding.h"
 #include "atunner/trace/timeline_builder_test.h"
 
 namespace atunner::trace {
@@ -104,8 +103,7 @@ const std::map<std::string, Case>& Cases() {
       {"data_loading",
        {IdleDuring(EventKind::kOperator, "enumerate(DataLoader)#next", 200),
         IdleDuring(EventKind::kOperator, "enumerate(DataLoader)#next", 20)}},
-      {"low_utilization",
-       {IdleDuring(EventKind::kOperator, "aten::mm", 700), Steady()}},
+      {"low_utilization", {IdleDuring(EventKind::kOperator, "aten::mm", 700), Steady()}},
       {"synchronization",
        {Loop(4,
              [](TimelineBuilder& t, int64_t at) {
@@ -126,8 +124,7 @@ const std::map<std::string, Case>& Cases() {
       {"allocation_in_loop",
        {IdleDuring(EventKind::kCall, "cudaMalloc", 100),
         IdleDuring(EventKind::kCall, "cudaMallocAsync", 100)}},
-      {"module_loading",
-       {IdleDuring(EventKind::kCall, "cuModuleLoadData", 100), Steady()}},
+      {"module_loading", {IdleDuring(EventKind::kCall, "cuModuleLoadData", 100), Steady()}},
       {"host_communication",
        {IdleDuring(EventKind::kOperator, "gloo:all_reduce", 100),
         IdleDuring(EventKind::kOperator, "gloo:all_reduce", 10)}},
@@ -146,7 +143,8 @@ const std::map<std::string, Case>& Cases() {
       {"unfused_elementwise",
        {Loop(4,
              [](TimelineBuilder& t, int64_t at) {
-               for (int i = 0; i < 20; ++i) t.Run("vectorized_elementwise_kernel", at + 20 * i + 2, 18);
+               for (int i = 0; i < 20; ++i)
+                 t.Run("vectorized_elementwise_kernel", at + 20 * i + 2, 18);
              }),
         ShareOf("vectorized_elementwise_kernel", 100)}},
       {"format_conversion", {ShareOf("nchwToNhwcKernel", 100), ShareOf("transpose_kernel", 100)}},
@@ -155,8 +153,8 @@ const std::map<std::string, Case>& Cases() {
        {ShareOf("softmax_warp_forward", 200),
         With(ShareOf("softmax_warp_forward", 200),
              [](TimelineBuilder& t) { t.Kernel("flash_fwd_kernel", 3, 4, 5); })}},
-      {"normalization", {ShareOf("vectorized_layer_norm_kernel", 300),
-                         ShareOf("vectorized_layer_norm_kernel", 50)}},
+      {"normalization",
+       {ShareOf("vectorized_layer_norm_kernel", 300), ShareOf("vectorized_layer_norm_kernel", 50)}},
       {"small_grid", {ShareOf("my_kernel", 300, {16, 256}), ShareOf("my_kernel", 300, {400, 256})}},
       {"low_occupancy",
        {ShareOf("my_kernel", 300, {400, 256, 255, 0, 0.06f}),
@@ -165,15 +163,15 @@ const std::map<std::string, Case>& Cases() {
        {Loop(3,
              [](TimelineBuilder& t, int64_t at) {
                t.Run("tensorop_gemm", at + 1, 900);
-               for (int i = 0; i < 5; ++i) t.Operator("aten::_local_scalar_dense", at + 100 * i, 50);
+               for (int i = 0; i < 5; ++i)
+                 t.Operator("aten::_local_scalar_dense", at + 100 * i, 50);
              }),
         Loop(3,
              [](TimelineBuilder& t, int64_t at) {
                t.Run("tensorop_gemm", at + 1, 900);
                t.Operator("aten::_local_scalar_dense", at + 100, 50);
              })}},
-      {"type_conversions",
-       {InOperator("aten::_to_copy", 5, 40), InOperator("aten::mm", 5, 40)}},
+      {"type_conversions", {InOperator("aten::_to_copy", 5, 40), InOperator("aten::mm", 5, 40)}},
       {"optimizer_loop",
        {Loop(2,
              [](TimelineBuilder& t, int64_t at) {
@@ -189,15 +187,16 @@ const std::map<std::string, Case>& Cases() {
        {InOperator("aten::contiguous", 5, 40), InOperator("aten::contiguous", 1, 10)}},
       {"zero_fills", {InOperator("aten::zero_", 20, 5), InOperator("aten::zero_", 4, 5)}},
       {"pageable_copies", {Copies(pageable, 2, 50), Copies(pinned, 2, 50)}},
-      {"blocking_copies", {Loop(3,
-                                [=](TimelineBuilder& t, int64_t at) {
-                                  t.Run("tensorop_gemm", at + 1, 500);
-                                  t.Copy(pinned, at + 530, 20);
-                                  t.Call("cudaMemcpy", at + 505, 50);
-                                }),
-                           Copies(pinned, 2, 50)}},
-      {"blocking_sets", {Copies({}, 2, 5, "cudaMemset", "Memset"),
-                         Copies({}, 2, 5, "cudaMemsetAsync", "Memset")}},
+      {"blocking_copies",
+       {Loop(3,
+             [=](TimelineBuilder& t, int64_t at) {
+               t.Run("tensorop_gemm", at + 1, 500);
+               t.Copy(pinned, at + 530, 20);
+               t.Call("cudaMemcpy", at + 505, 50);
+             }),
+        Copies(pinned, 2, 50)}},
+      {"blocking_sets",
+       {Copies({}, 2, 5, "cudaMemset", "Memset"), Copies({}, 2, 5, "cudaMemsetAsync", "Memset")}},
       {"small_copies", {Copies(tiny, 40, 2), Copies(tiny, 4, 2)}},
       {"device_copies", {Copies(within, 4, 50), Copies(pinned, 4, 50)}},
       {"managed_memory", {Copies(managed, 4, 50), Copies(pinned, 4, 50)}},
@@ -208,7 +207,8 @@ const std::map<std::string, Case>& Cases() {
        {With(Steady(), [](TimelineBuilder& t) { t.raw().backend = "gloo"; }),
         With(Steady(), [](TimelineBuilder& t) { t.raw().backend = "nccl"; })}},
       {"data_parallel",
-       {InOperator("DataParallel.forward", 2, 40), InOperator("DistributedDataParallel.forward", 2, 40)}},
+       {InOperator("DataParallel.forward", 2, 40),
+        InOperator("DistributedDataParallel.forward", 2, 40)}},
       {"peer_copies", {Copies(peer, 4, 50), Copies(within, 4, 50)}},
       {"uneven_steps",
        {With(Loop(5, [](TimelineBuilder& t, int64_t at) { t.Run("tensorop_gemm", at + 1, 900); }),

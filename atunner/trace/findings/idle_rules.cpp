@@ -17,8 +17,9 @@ std::optional<Finding> DataLoading(const FindingInput& input) {
       .evidence = fmt::format("idle for {} of the time while the host fetched the next batch",
                               Percent(share)),
       .gain = share,
-      .action = "raise num_workers and prefetch_factor of the DataLoader, set pin_memory=True and "
-                "persistent_workers=True, copy with non_blocking=True, move decoding to the GPU"};
+      .action =
+          "raise num_workers and prefetch_factor of the DataLoader, set pin_memory=True and "
+          "persistent_workers=True, copy with non_blocking=True, move decoding to the GPU"};
 }
 
 std::optional<Finding> LowUtilization(const FindingInput& input) {
@@ -30,13 +31,14 @@ std::optional<Finding> LowUtilization(const FindingInput& input) {
   for (size_t cause = 1; cause < kIdleCauses; ++cause)
     if (total.idle[cause] > total.idle[main]) main = cause;
   const auto cause = static_cast<IdleCause>(main);
-  return Finding{.title = "The GPU is idle most of the time",
-                 .evidence = fmt::format("busy for {} of the time; most of the rest: {} ({})",
-                                         Percent(busy), Title(cause),
-                                         Percent(IdleShare(input, cause))),
-                 .gain = 1 - busy,
-                 .action = "start with the cause that is named; faster kernels alone gain little "
-                           "here. Larger batches raise the work for each launch"};
+  return Finding{
+      .title = "The GPU is idle most of the time",
+      .evidence = fmt::format("busy for {} of the time; most of the rest: {} ({})", Percent(busy),
+                              Title(cause), Percent(IdleShare(input, cause))),
+      .gain = 1 - busy,
+      .action =
+          "start with the cause that is named; faster kernels alone gain little "
+          "here. Larger batches raise the work for each launch"};
 }
 
 std::optional<Finding> Synchronization(const FindingInput& input) {
@@ -52,8 +54,9 @@ std::optional<Finding> Synchronization(const FindingInput& input) {
                               "time until the host submitted new work",
                               calls.count, Percent(share)),
       .gain = share,
-      .action = "remove .item(), .cpu(), print of tensors, nonzero and torch.cuda.synchronize() "
-                "from the loop; collect losses on the GPU and read them every N steps"};
+      .action =
+          "remove .item(), .cpu(), print of tensors, nonzero and torch.cuda.synchronize() "
+          "from the loop; collect losses on the GPU and read them every N steps"};
 }
 
 std::optional<Finding> LaunchBound(const FindingInput& input) {
@@ -61,15 +64,15 @@ std::optional<Finding> LaunchBound(const FindingInput& input) {
   const CallRow calls = Calls(
       input, [](const CallRow& row) { return row.activity == HostActivity::kLaunch; });
   if (share < 0.05 || calls.count == 0) return std::nullopt;
-  return Finding{
-      .title = "Kernels are shorter than their launches",
-      .evidence = fmt::format("idle for {} of the time during {} launches of {} on average",
-                              Percent(share), calls.count,
-                              Duration(static_cast<double>(calls.total) /
-                                       static_cast<double>(calls.count))),
-      .gain = share,
-      .action = "capture the step in a CUDA graph (torch.compile(mode=\"reduce-overhead\") or "
-                "torch.cuda.graph), fuse small kernels, enlarge the batch"};
+  return Finding{.title = "Kernels are shorter than their launches",
+                 .evidence = fmt::format(
+                     "idle for {} of the time during {} launches of {} on average", Percent(share),
+                     calls.count,
+                     Duration(static_cast<double>(calls.total) / static_cast<double>(calls.count))),
+                 .gain = share,
+                 .action =
+                     "capture the step in a CUDA graph (torch.compile(mode=\"reduce-overhead\") or "
+                     "torch.cuda.graph), fuse small kernels, enlarge the batch"};
 }
 
 std::optional<Finding> HostLate(const FindingInput& input) {
@@ -81,8 +84,9 @@ std::optional<Finding> HostLate(const FindingInput& input) {
                               "before the next launch",
                               Percent(share)),
       .gain = share,
-      .action = "torch.compile or CUDA graphs for the step, fewer and larger operators, no Python "
-                "loops over tensors, the fused optimizer (fused=True)"};
+      .action =
+          "torch.compile or CUDA graphs for the step, fewer and larger operators, no Python "
+          "loops over tensors, the fused optimizer (fused=True)"};
 }
 
 std::optional<Finding> AllocationInLoop(const FindingInput& input) {
@@ -97,31 +101,34 @@ std::optional<Finding> AllocationInLoop(const FindingInput& input) {
                               calls.count, Duration(static_cast<double>(calls.total)),
                               Percent(share)),
       .gain = share,
-      .action = "keep shapes constant or pad them, set PYTORCH_CUDA_ALLOC_CONF="
-                "expandable_segments:True, leave out torch.cuda.empty_cache(); `atunner memory "
-                "plan` shows what the peak could be"};
+      .action =
+          "keep shapes constant or pad them, set PYTORCH_CUDA_ALLOC_CONF="
+          "expandable_segments:True, leave out torch.cuda.empty_cache(); `atunner memory "
+          "plan` shows what the peak could be"};
 }
 
 std::optional<Finding> ModuleLoading(const FindingInput& input) {
   const double share = IdleShare(input, IdleCause::kModuleLoading);
   if (share < 0.02) return std::nullopt;
-  return Finding{.title = "Code is loaded while the GPU waits",
-                 .evidence = fmt::format("idle for {} of the time while modules were loaded",
-                                         Percent(share)),
-                 .gain = share,
-                 .action = "warm up before the measured steps; in serving load at start with "
-                           "CUDA_MODULE_LOADING=EAGER"};
+  return Finding{
+      .title = "Code is loaded while the GPU waits",
+      .evidence = fmt::format("idle for {} of the time while modules were loaded", Percent(share)),
+      .gain = share,
+      .action =
+          "warm up before the measured steps; in serving load at start with "
+          "CUDA_MODULE_LOADING=EAGER"};
 }
 
 std::optional<Finding> HostCommunication(const FindingInput& input) {
   const double share = IdleShare(input, IdleCause::kCommunication);
   if (share < 0.05) return std::nullopt;
-  return Finding{.title = "The host waits for other processes",
-                 .evidence = fmt::format("idle for {} of the time in collectives of the host",
-                                         Percent(share)),
-                 .gain = share,
-                 .action = "use the nccl backend for tensors on the GPU, take barriers out of the "
-                           "loop, exchange Python objects every N steps"};
+  return Finding{
+      .title = "The host waits for other processes",
+      .evidence = fmt::format("idle for {} of the time in collectives of the host", Percent(share)),
+      .gain = share,
+      .action =
+          "use the nccl backend for tensors on the GPU, take barriers out of the "
+          "loop, exchange Python objects every N steps"};
 }
 
 std::optional<Finding> LongGap(const FindingInput& input) {
@@ -135,8 +142,9 @@ std::optional<Finding> LongGap(const FindingInput& input) {
                               Duration(static_cast<double>(gap.at.length())), gap.device,
                               Title(gap.Main())),
       .gain = static_cast<double>(gap.at.length()) / WindowOf(input),
-      .action = "look at this place of the timeline: checkpoints, validation, logging or garbage "
-                "collection can run beside the step"};
+      .action =
+          "look at this place of the timeline: checkpoints, validation, logging or garbage "
+          "collection can run beside the step"};
 }
 
 std::optional<Finding> Dependencies(const FindingInput& input) {
@@ -147,8 +155,9 @@ std::optional<Finding> Dependencies(const FindingInput& input) {
       .evidence = fmt::format("idle for {} of the time although the next work had been submitted",
                               Percent(share)),
       .gain = share,
-      .action = "many short kernels in a row: fuse them, or use a CUDA graph, whose kernels follow "
-                "each other faster; with several streams look for events that wait too early"};
+      .action =
+          "many short kernels in a row: fuse them, or use a CUDA graph, whose kernels follow "
+          "each other faster; with several streams look for events that wait too early"};
 }
 
 constexpr std::array kRules = {

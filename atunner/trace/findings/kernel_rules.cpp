@@ -34,8 +34,9 @@ std::optional<Finding> HotKernel(const FindingInput& input) {
                               ShortName(NameOf(input, *row)), Percent(share), row->count,
                               Duration(static_cast<double>(row->median)), CallerOf(input, *row)),
       .gain = share / 2,
-      .action = "hand it to atunner: `atunner capture -- PROGRAM`, then `atunner optimize CAPTURE "
-                "--kernel NAME`; for an operator of PyTorch `atunner optimize --operator`",
+      .action =
+          "hand it to atunner: `atunner capture -- PROGRAM`, then `atunner optimize CAPTURE "
+          "--kernel NAME`; for an operator of PyTorch `atunner optimize --operator`",
       .kernel = std::string(NameOf(input, *row))};
 }
 
@@ -52,8 +53,9 @@ std::optional<Finding> NoTensorCores(const FindingInput& input) {
       .evidence = fmt::format("{} of the time in such kernels, most in {}{}", Percent(share),
                               ShortName(NameOf(input, *row)), CallerOf(input, *row)),
       .gain = share * 0.75,
-      .action = "torch.set_float32_matmul_precision(\"high\") for TF32, autocast to bfloat16, and "
-                "sizes that are multiples of 8",
+      .action =
+          "torch.set_float32_matmul_precision(\"high\") for TF32, autocast to bfloat16, and "
+          "sizes that are multiples of 8",
       .kernel = std::string(NameOf(input, *row))};
 }
 
@@ -61,12 +63,13 @@ std::optional<Finding> DoublePrecision(const FindingInput& input) {
   const double share = KernelShare(
       input, [&](const KernelRow& row) { return IsDoublePrecision(NameOf(input, row)); });
   if (share < 0.05) return std::nullopt;
-  return Finding{.title = "Kernels compute in float64",
-                 .evidence = fmt::format("{} of the time in kernels of double precision",
-                                         Percent(share)),
-                 .gain = share * 0.5,
-                 .action = "look for NumPy arrays (float64 by default) and torch.double; convert to "
-                           "float32 unless the method needs more"};
+  return Finding{
+      .title = "Kernels compute in float64",
+      .evidence = fmt::format("{} of the time in kernels of double precision", Percent(share)),
+      .gain = share * 0.5,
+      .action =
+          "look for NumPy arrays (float64 by default) and torch.double; convert to "
+          "float32 unless the method needs more"};
 }
 
 bool IsSmallMap(const KernelRow& row) {
@@ -77,15 +80,17 @@ bool IsSmallMap(const KernelRow& row) {
 std::optional<Finding> Unfused(const FindingInput& input) {
   const double share = KernelShare(input, IsSmallMap);
   uint64_t count = 0;
-  for (const KernelRow& row : input.analysis.tables.kernels) count += IsSmallMap(row) ? row.count : 0;
+  for (const KernelRow& row : input.analysis.tables.kernels)
+    count += IsSmallMap(row) ? row.count : 0;
   if (share < 0.2 || count < 10) return std::nullopt;
   return Finding{
       .title = "Elementwise kernels and sums are not fused",
       .evidence = fmt::format("{} of the time in {} launches that each read and write memory again",
                               Percent(share), count),
       .gain = share / 2,
-      .action = "torch.compile fuses chains of them; `atunner optimize model.pt2` partitions, fuses "
-                "and tunes the model's graph"};
+      .action =
+          "torch.compile fuses chains of them; `atunner optimize model.pt2` partitions, fuses "
+          "and tunes the model's graph"};
 }
 
 std::optional<Finding> FormatConversions(const FindingInput& input) {
@@ -95,8 +100,9 @@ std::optional<Finding> FormatConversions(const FindingInput& input) {
   return Finding{.title = "Images are converted between NCHW and NHWC",
                  .evidence = fmt::format("{} of the time in conversions", Percent(share)),
                  .gain = share,
-                 .action = "model.to(memory_format=torch.channels_last), inputs likewise; then no "
-                           "kernel has to convert"};
+                 .action =
+                     "model.to(memory_format=torch.channels_last), inputs likewise; then no "
+                     "kernel has to convert"};
 }
 
 std::optional<Finding> Layout(const FindingInput& input) {
@@ -112,8 +118,9 @@ std::optional<Finding> Layout(const FindingInput& input) {
                                          Percent(share), ShortName(NameOf(input, *row)),
                                          CallerOf(input, *row)),
                  .gain = share,
-                 .action = "leave out .contiguous() after transpose, write results of parts into "
-                           "one tensor in place of torch.cat, let a kernel read the other layout"};
+                 .action =
+                     "leave out .contiguous() after transpose, write results of parts into "
+                     "one tensor in place of torch.cat, let a kernel read the other layout"};
 }
 
 std::optional<Finding> UnfusedAttention(const FindingInput& input) {
@@ -130,24 +137,27 @@ std::optional<Finding> UnfusedAttention(const FindingInput& input) {
                               "attention kernel",
                               Percent(softmax)),
       .gain = softmax,
-      .action = "torch.nn.functional.scaled_dot_product_attention, or `atunner optimize --operator "
-                "attention` for your shape"};
+      .action =
+          "torch.nn.functional.scaled_dot_product_attention, or `atunner optimize --operator "
+          "attention` for your shape"};
 }
 
 std::optional<Finding> UnfusedNormalization(const FindingInput& input) {
-  const KernelRow* row = LargestKernel(
-      input, [](const KernelRow& each) { return each.kernel_class == KernelClass::kNormalization; });
-  const double share = KernelShare(
-      input, [](const KernelRow& each) { return each.kernel_class == KernelClass::kNormalization; });
+  const KernelRow* row = LargestKernel(input, [](const KernelRow& each) {
+    return each.kernel_class == KernelClass::kNormalization;
+  });
+  const double share = KernelShare(input, [](const KernelRow& each) {
+    return each.kernel_class == KernelClass::kNormalization;
+  });
   if (row == nullptr || share < 0.1) return std::nullopt;
-  return Finding{
-      .title = "Normalisation takes a tenth of the time or more",
-      .evidence = fmt::format("{} of the time, most in {}{}", Percent(share),
-                              ShortName(NameOf(input, *row)), CallerOf(input, *row)),
-      .gain = share / 2,
-      .action = "`atunner optimize --operator layernorm` or rms_norm for your shape; fuse the "
-                "residual addition into it",
-      .kernel = std::string(NameOf(input, *row))};
+  return Finding{.title = "Normalisation takes a tenth of the time or more",
+                 .evidence = fmt::format("{} of the time, most in {}{}", Percent(share),
+                                         ShortName(NameOf(input, *row)), CallerOf(input, *row)),
+                 .gain = share / 2,
+                 .action =
+                     "`atunner optimize --operator layernorm` or rms_norm for your shape; fuse the "
+                     "residual addition into it",
+                 .kernel = std::string(NameOf(input, *row))};
 }
 
 /// Blocks that the first device of the trace can run at once, at one block for each SM.
@@ -167,13 +177,15 @@ std::optional<Finding> SmallGrid(const FindingInput& input) {
   if (row == nullptr || share < 0.1) return std::nullopt;
   return Finding{
       .title = "Kernels leave most of the GPU empty",
-      .evidence = fmt::format("{} of the time in kernels with blocks for at most half of the {} SMs, "
-                              "most in {} with {} blocks{}",
-                              Percent(share), sms, ShortName(NameOf(input, *row)),
-                              row->detail.blocks, CallerOf(input, *row)),
+      .evidence = fmt::format(
+          "{} of the time in kernels with blocks for at most half of the {} SMs, "
+          "most in {} with {} blocks{}",
+          Percent(share), sms, ShortName(NameOf(input, *row)), row->detail.blocks,
+          CallerOf(input, *row)),
       .gain = share / 2,
-      .action = "split the reduction over more blocks (split-K, split over rows), enlarge the batch, "
-                "or run independent kernels on several streams; `atunner optimize` searches splits",
+      .action =
+          "split the reduction over more blocks (split-K, split over rows), enlarge the batch, "
+          "or run independent kernels on several streams; `atunner optimize` searches splits",
       .kernel = std::string(NameOf(input, *row))};
 }
 
@@ -190,11 +202,12 @@ std::optional<Finding> LowOccupancy(const FindingInput& input) {
       .title = "Few warps are resident",
       .evidence = fmt::format("{} of the time in kernels with an occupancy below 15 %, most in {} "
                               "({} registers, {} bytes of shared memory)",
-                              Percent(share), ShortName(NameOf(input, *row)),
-                              row->detail.registers, row->detail.shared_bytes),
+                              Percent(share), ShortName(NameOf(input, *row)), row->detail.registers,
+                              row->detail.shared_bytes),
       .gain = share / 4,
-      .action = "fewer registers (__launch_bounds__, -maxrregcount) or less shared memory for each "
-                "block; `atunner optimize` searches both",
+      .action =
+          "fewer registers (__launch_bounds__, -maxrregcount) or less shared memory for each "
+          "block; `atunner optimize` searches both",
       .kernel = std::string(NameOf(input, *row))};
 }
 

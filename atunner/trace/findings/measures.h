@@ -14,8 +14,8 @@ namespace atunner::trace {
 double WindowOf(const FindingInput& input);
 /// Share of the window that the devices were idle for a cause.
 double IdleShare(const FindingInput& input, IdleCause cause);
-/// Time of work that fits, as share of the window. Durations are added, so overlapping kernels count
-/// twice: a bound of the gain, not a time on the clock.
+/// Time of work that fits, as share of the window. Durations are added, so overlapping kernels
+/// count twice: a bound of the gain, not a time on the clock.
 double KernelShare(const FindingInput& input, const std::function<bool(const KernelRow&)>& fits);
 double CopyShare(const FindingInput& input, const std::function<bool(const CopyRow&)>& fits);
 /// The row with the most time that fits, or nullptr.

@@ -34,14 +34,14 @@ std::optional<Finding> ScalarReads(const FindingInput& input) {
   const size_t steps = std::max<size_t>(1, input.analysis.iterations.at.size());
   if (reads.count < 2 * steps) return std::nullopt;
   const double share = static_cast<double>(reads.host_total) / WindowOf(input);
-  return Finding{
-      .title = "Scalars are read back in each step",
-      .evidence = fmt::format("{} reads of one number ({} a step); the host waited {} in them",
-                              reads.count, reads.count / steps,
-                              Duration(static_cast<double>(reads.host_total))),
-      .gain = std::min(share, IdleShare(input, IdleCause::kSynchronization)),
-      .action = "no .item(), float(tensor) or `if tensor:` in the step; clip gradients with "
-                "foreach=True, keep metrics on the GPU"};
+  return Finding{.title = "Scalars are read back in each step",
+                 .evidence = fmt::format(
+                     "{} reads of one number ({} a step); the host waited {} in them", reads.count,
+                     reads.count / steps, Duration(static_cast<double>(reads.host_total))),
+                 .gain = std::min(share, IdleShare(input, IdleCause::kSynchronization)),
+                 .action =
+                     "no .item(), float(tensor) or `if tensor:` in the step; clip gradients with "
+                     "foreach=True, keep metrics on the GPU"};
 }
 
 std::optional<Finding> Casts(const FindingInput& input) {
@@ -52,8 +52,9 @@ std::optional<Finding> Casts(const FindingInput& input) {
                  .evidence = fmt::format("{} of the time in {} conversions (aten::_to_copy)",
                                          Percent(share), casts.count),
                  .gain = share,
-                 .action = "keep weights in bfloat16 where autocast converts them in each step, or "
-                           "let torch.compile fuse the conversions"};
+                 .action =
+                     "keep weights in bfloat16 where autocast converts them in each step, or "
+                     "let torch.compile fuse the conversions"};
 }
 
 std::optional<Finding> OptimizerLoop(const FindingInput& input) {
@@ -66,13 +67,13 @@ std::optional<Finding> OptimizerLoop(const FindingInput& input) {
     calls += row.count;
   }
   if (calls == 0 || launches < 64 * calls) return std::nullopt;
-  return Finding{
-      .title = "The optimizer launches a kernel for each parameter",
-      .evidence = fmt::format("{} launches in each of {} steps, {} of the time", launches / calls,
-                              calls, Percent(share)),
-      .gain = share / 2,
-      .action = "torch.optim with fused=True or foreach=True; `atunner optimize --operator "
-                "adamw` shows what one kernel can reach"};
+  return Finding{.title = "The optimizer launches a kernel for each parameter",
+                 .evidence = fmt::format("{} launches in each of {} steps, {} of the time",
+                                         launches / calls, calls, Percent(share)),
+                 .gain = share / 2,
+                 .action =
+                     "torch.optim with fused=True or foreach=True; `atunner optimize --operator "
+                     "adamw` shows what one kernel can reach"};
 }
 
 std::optional<Finding> DenseCopies(const FindingInput& input) {
@@ -83,8 +84,9 @@ std::optional<Finding> DenseCopies(const FindingInput& input) {
                  .evidence = fmt::format("{} of the time in {} calls of contiguous and clone",
                                          Percent(share), copies.count),
                  .gain = share,
-                 .action = "use operators that take strides, reshape once instead of in each layer, "
-                           "and look for clones of gradients and caches"};
+                 .action =
+                     "use operators that take strides, reshape once instead of in each layer, "
+                     "and look for clones of gradients and caches"};
 }
 
 std::optional<Finding> ZeroGradients(const FindingInput& input) {
@@ -94,8 +96,9 @@ std::optional<Finding> ZeroGradients(const FindingInput& input) {
   return Finding{.title = "Memory is filled with zeros",
                  .evidence = fmt::format("{} of the time in {} calls", Percent(share), zeros.count),
                  .gain = share,
-                 .action = "optimizer.zero_grad(set_to_none=True), torch.empty where every element "
-                           "is written"};
+                 .action =
+                     "optimizer.zero_grad(set_to_none=True), torch.empty where every element "
+                     "is written"};
 }
 
 constexpr std::array kRules = {

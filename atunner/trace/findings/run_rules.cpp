@@ -26,8 +26,9 @@ std::optional<Finding> UnevenSteps(const FindingInput& input) {
                  .evidence = fmt::format("the longest of {} steps takes {}, the median {}",
                                          steps.at.size(), Duration(longest), Duration(median)),
                  .gain = excess / std::max(1.0, total),
-                 .action = "look at the longest step: garbage collection (gc.freeze), checkpoints, "
-                           "new shapes that are compiled, data that arrives late"};
+                 .action =
+                     "look at the longest step: garbage collection (gc.freeze), checkpoints, "
+                     "new shapes that are compiled, data that arrives late"};
 }
 
 std::optional<Finding> MemoryNearlyFull(const FindingInput& input) {
@@ -39,8 +40,9 @@ std::optional<Finding> MemoryNearlyFull(const FindingInput& input) {
         .evidence = fmt::format("GPU {}: {:.2f} of {:.2f} GB", use.device, Gigabytes(used),
                                 Gigabytes(use.capacity)),
         .gain = 0,
-        .action = "activation checkpointing, smaller micro-batches with gradient accumulation, "
-                  "sharded optimizer state; `atunner memory plan` shows the lower bound"};
+        .action =
+            "activation checkpointing, smaller micro-batches with gradient accumulation, "
+            "sharded optimizer state; `atunner memory plan` shows the lower bound"};
   }
   return std::nullopt;
 }
@@ -56,23 +58,24 @@ std::optional<Finding> Fragmentation(const FindingInput& input) {
                                 use.device, Gigabytes(use.peak_reserved),
                                 Gigabytes(use.peak_allocated)),
         .gain = 0,
-        .action = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, constant shapes; `atunner "
-                  "memory plan TRACE` places the buffers of the step"};
+        .action =
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, constant shapes; `atunner "
+            "memory plan TRACE` places the buffers of the step"};
   }
   return std::nullopt;
 }
 
 std::optional<Finding> ProfilerOverhead(const FindingInput& input) {
-  const double share =
-      static_cast<double>(input.analysis.overhead) /
-      static_cast<double>(std::max<int64_t>(1, input.analysis.window.length()));
+  const double share = static_cast<double>(input.analysis.overhead) /
+                       static_cast<double>(std::max<int64_t>(1, input.analysis.window.length()));
   if (share < 0.05) return std::nullopt;
-  return Finding{.title = "The profiler itself takes time",
-                 .evidence = fmt::format("{} of the window is overhead of the profiler",
-                                         Percent(share)),
-                 .gain = 0,
-                 .action = "record fewer things (with_stack=False, record_shapes=False) and warm up "
-                           "with schedule(wait=1, warmup=1, active=3)"};
+  return Finding{
+      .title = "The profiler itself takes time",
+      .evidence = fmt::format("{} of the window is overhead of the profiler", Percent(share)),
+      .gain = 0,
+      .action =
+          "record fewer things (with_stack=False, record_shapes=False) and warm up "
+          "with schedule(wait=1, warmup=1, active=3)"};
 }
 
 std::optional<Finding> IncompleteTrace(const FindingInput& input) {
@@ -85,8 +88,9 @@ std::optional<Finding> IncompleteTrace(const FindingInput& input) {
       .evidence = fmt::format("{} of {} pieces of work have no call that submitted them",
                               input.analysis.tables.unlinked, work),
       .gain = 0,
-      .action = "record CPU and CUDA activities together; causes of idle time are unknown for the "
-                "rest"};
+      .action =
+          "record CPU and CUDA activities together; causes of idle time are unknown for the "
+          "rest"};
 }
 
 std::optional<Finding> SmallGraphs(const FindingInput& input) {
@@ -96,24 +100,25 @@ std::optional<Finding> SmallGraphs(const FindingInput& input) {
     return std::nullopt;
   return Finding{
       .title = "CUDA graphs are small",
-      .evidence = fmt::format("{} launches of graphs with {:.1f} pieces of work on average",
-                              tables.graph_launches,
-                              static_cast<double>(tables.graph_work) /
-                                  static_cast<double>(tables.graph_launches)),
+      .evidence = fmt::format(
+          "{} launches of graphs with {:.1f} pieces of work on average", tables.graph_launches,
+          static_cast<double>(tables.graph_work) / static_cast<double>(tables.graph_launches)),
       .gain = IdleShare(input, IdleCause::kLaunch) / 2,
-      .action = "capture whole steps: remove what breaks graphs (synchronisations, changing shapes, "
-                "Python control flow on tensors)"};
+      .action =
+          "capture whole steps: remove what breaks graphs (synchronisations, changing shapes, "
+          "Python control flow on tensors)"};
 }
 
 std::optional<Finding> OnlyHost(const FindingInput& input) {
   const Analysis& analysis = input.analysis;
   if (!analysis.times.devices.empty() || analysis.tables.operators.empty()) return std::nullopt;
-  return Finding{.title = "The trace has no work of a GPU",
-                 .evidence = fmt::format("{} operators, no kernels",
-                                         analysis.tables.operators.size()),
-                 .gain = 0,
-                 .action = "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] on "
-                           "a machine with a GPU"};
+  return Finding{
+      .title = "The trace has no work of a GPU",
+      .evidence = fmt::format("{} operators, no kernels", analysis.tables.operators.size()),
+      .gain = 0,
+      .action =
+          "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] on "
+          "a machine with a GPU"};
 }
 
 constexpr std::array kRules = {

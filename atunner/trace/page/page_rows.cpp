@@ -14,7 +14,16 @@ namespace {
 
 constexpr size_t kDeepest = 24;
 
-enum Color : uint8_t { kMath, kMaps, kCollective, kCopy, kOperatorColor, kCallColor, kNote, kOther };
+enum Color : uint8_t {
+  kMath,
+  kMaps,
+  kCollective,
+  kCopy,
+  kOperatorColor,
+  kCallColor,
+  kNote,
+  kOther
+};
 
 constexpr std::array<std::pair<const char*, const char*>, 8> kPalette = {{
     {"#2f6fde", "matrix products, convolutions, attention"},
@@ -97,10 +106,9 @@ class Layout {
   void AddEvent(const Timeline& timeline, uint32_t event) {
     rows_.start.push_back(static_cast<double>(timeline.start[event] - rows_.origin));
     rows_.duration.push_back(static_cast<float>(timeline.duration[event]));
-    const uint64_t key =
-        uint64_t{timeline.name[event]} << 8 | static_cast<uint64_t>(timeline.kind[event]);
-    const auto [found, fresh] =
-        names_.try_emplace(key, static_cast<uint32_t>(rows_.names.size()));
+    const uint64_t key = uint64_t{timeline.name[event]} << 8 |
+                         static_cast<uint64_t>(timeline.kind[event]);
+    const auto [found, fresh] = names_.try_emplace(key, static_cast<uint32_t>(rows_.names.size()));
     if (fresh) {
       rows_.names.emplace_back(timeline.NameOf(event));
       rows_.colors.push_back(ColorOf(timeline.kind[event], timeline.NameOf(event)));
@@ -131,7 +139,8 @@ PageRows LayOut(std::span<const Analysis> analyses) {
   rows.length = std::max<int64_t>(1, end - rows.origin);
   Layout layout(rows);
   for (const bool gpu : {true, false})
-    for (const Analysis& analysis : analyses) layout.Add(*analysis.timeline, gpu, analyses.size() > 1);
+    for (const Analysis& analysis : analyses)
+      layout.Add(*analysis.timeline, gpu, analyses.size() > 1);
   return rows;
 }
 

@@ -60,7 +60,7 @@ Json MetaJson(const PageRows& rows, std::span<const Analysis> analyses) {
   for (const Interval& step : analyses[0].iterations.at)
     steps.push_back({step.begin - rows.origin, step.end - rows.origin, odd = !odd});
   for (const auto& [color, meaning] : Palette()) colors.push_back(color);
-  return {{"length", rows.length}, {"tracks", tracks},           {"steps", steps},
+  return {{"length", rows.length}, {"tracks", tracks},          {"steps", steps},
           {"names", rows.names},   {"nameColors", rows.colors}, {"colors", colors}};
 }
 
@@ -71,9 +71,9 @@ struct Part {
 };
 
 std::vector<Part> PartsOf(const DeviceTime& time) {
-  static constexpr std::array<const char*, kIdleCauses> kColors = {
-      "#d98c1f", "#a8442f", "#8f6b1d", "#77663f", "#b0479b",
-      "#7f6bc4", "#5f7d8c", "#8fa3ad", "#b8bfc6"};
+  static constexpr std::array<const char*, kIdleCauses> kColors = {"#d98c1f", "#a8442f", "#8f6b1d",
+                                                                   "#77663f", "#b0479b", "#7f6bc4",
+                                                                   "#5f7d8c", "#8fa3ad", "#b8bfc6"};
   std::vector<Part> parts{{"computing", time.compute, "#2f6fde"},
                           {"exposed communication", time.exposed_communication, "#c8442f"},
                           {"exposed copies", time.exposed_copies, "#b07d12"}};
@@ -94,13 +94,14 @@ std::string BreakdownHtml(const Analysis& analysis) {
       bar += fmt::format("<div style=\"width:{:.3f}%;background:{}\" title=\"{}\"></div>",
                          100 * share, part.color, part.title);
       legend += fmt::format("<span><i style=\"background:{}\"></i>{} {} ({})</span>", part.color,
-                            part.title, Percent(share),
-                            Duration(static_cast<double>(part.time)));
+                            part.title, Percent(share), Duration(static_cast<double>(part.time)));
     }
-    const std::string rank =
-        analysis.timeline->rank >= 0 ? fmt::format("rank {} ", analysis.timeline->rank) : "";
-    html += fmt::format("<p>{}GPU {}</p><div class=\"bar\">{}</div><div class=\"legend\">{}</div>\n",
-                        rank, time.device, bar, legend);
+    const std::string rank = analysis.timeline->rank >= 0
+                                 ? fmt::format("rank {} ", analysis.timeline->rank)
+                                 : "";
+    html += fmt::format(
+        "<p>{}GPU {}</p><div class=\"bar\">{}</div><div class=\"legend\">{}</div>\n", rank,
+        time.device, bar, legend);
   }
   return html;
 }
@@ -109,13 +110,13 @@ std::string FindingsHtml(std::span<const Finding> findings) {
   if (findings.empty()) return "<p class=\"soft\">No rule found anything.</p>\n";
   std::string html;
   for (const Finding& finding : findings) {
-    const std::string gain =
-        finding.gain > 0 ? fmt::format("<span class=\"gain\">up to {}</span>", Percent(finding.gain))
-                         : "";
-    html += fmt::format("<div class=\"finding\">{}<b>{}</b><br>{}.<br><span class=\"soft\">{}.</span>"
-                        "</div>\n",
-                        gain, Escaped(finding.title), Escaped(finding.evidence),
-                        Escaped(finding.action));
+    const std::string gain = finding.gain > 0 ? fmt::format("<span class=\"gain\">up to {}</span>",
+                                                            Percent(finding.gain))
+                                              : "";
+    html += fmt::format(
+        "<div class=\"finding\">{}<b>{}</b><br>{}.<br><span class=\"soft\">{}.</span>"
+        "</div>\n",
+        gain, Escaped(finding.title), Escaped(finding.evidence), Escaped(finding.action));
   }
   return html;
 }
@@ -133,8 +134,7 @@ std::string KernelsHtml(const Analysis& analysis) {
         "<td class=\"number\">{}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
         Percent(row.share), Duration(static_cast<double>(row.total)), row.count,
         Duration(static_cast<double>(row.median)), Name(row.kernel_class),
-        row.tensor_cores ? ", tensor cores" : "",
-        Escaped(analysis.timeline->strings[row.name]));
+        row.tensor_cores ? ", tensor cores" : "", Escaped(analysis.timeline->strings[row.name]));
   }
   return html + "</table>\n";
 }
@@ -161,7 +161,8 @@ std::string TimelinePage(std::span<const Analysis> analyses, std::span<const Fin
   html += "<h2>Tracks</h2>\n" + LegendHtml();
   html +=
       "<div id=\"controls\"><input id=\"search\" placeholder=\"search names\"><span id=\"found\" "
-      "class=\"soft\"></span><span class=\"soft\">wheel or w, s: zoom · drag or a, d: move · double "
+      "class=\"soft\"></span><span class=\"soft\">wheel or w, s: zoom · drag or a, d: move · "
+      "double "
       "click: everything</span></div>\n"
       "<div id=\"frame\"><canvas id=\"tracks\"></canvas><div id=\"tip\"></div></div>\n";
   html += "<h2>Advice</h2>\n" + FindingsHtml(findings);

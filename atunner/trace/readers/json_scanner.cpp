@@ -66,8 +66,8 @@ bool JsonScanner::FindQuote(size_t& quote, bool& escapes) {
   escapes = false;
   for (;;) {
     const char* const begin = bytes_.data() + at_;
-    const auto* found =
-        static_cast<const char*>(std::memchr(begin + searched, '"', end_ - at_ - searched));
+    const auto* found = static_cast<const char*>(
+        std::memchr(begin + searched, '"', end_ - at_ - searched));
     if (found == nullptr) {
       searched = end_ - at_;
       if (!Refill()) return false;

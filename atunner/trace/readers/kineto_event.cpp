@@ -152,8 +152,8 @@ void KinetoEvents::End() {
 std::optional<EventKind> KinetoEvents::Kind() {
   if (event_.category == 0) {  // PyTorch built without Kineto: the process says where it ran
     if (event_.pid < kTextIds) return std::nullopt;
-    const std::string_view process =
-        timeline_.strings[static_cast<uint32_t>(event_.pid - kTextIds)];
+    const std::string_view process = timeline_
+                                         .strings[static_cast<uint32_t>(event_.pid - kTextIds)];
     if (process == "CPU functions") return EventKind::kOperator;
     if (process == "CUDA functions") return EventKind::kKernel;
     return std::nullopt;
@@ -177,8 +177,8 @@ uint32_t KinetoEvents::TrackOf(EventKind kind) {
   const Place place = stated ? Place{event_.device, event_.stream} : Place{event_.pid, event_.tid};
   const std::pair<bool, Place> key{gpu, place};
   if (key == last_place_) return last_track_;
-  const auto [found, fresh] =
-      tracks_.try_emplace(key, static_cast<uint32_t>(timeline_.tracks.size()));
+  const auto [found, fresh] = tracks_.try_emplace(key,
+                                                  static_cast<uint32_t>(timeline_.tracks.size()));
   if (fresh) {
     const int64_t device = place.first < kTextIds ? place.first : 0;
     timeline_.tracks.push_back({gpu, gpu ? Narrow(device) : -1, place.second, 0, ""});

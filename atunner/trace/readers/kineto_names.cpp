@@ -73,9 +73,8 @@ std::optional<EventKind> KindOfCategory(std::string_view category) {
 }
 
 bool IsIgnoredCategory(std::string_view category) {
-  static constexpr std::string_view kIgnored[] = {"",        "ac2g",  "fwdbwd",
-                                                  "Trace",   "async", "cpu_instant_event",
-                                                  "forward", "fwd",   "python"};
+  static constexpr std::string_view kIgnored[] = {
+      "", "ac2g", "fwdbwd", "Trace", "async", "cpu_instant_event", "forward", "fwd", "python"};
   return std::ranges::find(kIgnored, category) != std::end(kIgnored);
 }
 

@@ -11,8 +11,8 @@
 namespace atunner::trace {
 namespace {
 
-/// Reads top down: document, events, event, arguments. Each method returns false when the text is no
-/// JSON or ends.
+/// Reads top down: document, events, event, arguments. Each method returns false when the text is
+/// no JSON or ends.
 class KinetoReader {
  public:
   KinetoReader(ByteSource& source, Timeline& timeline)
@@ -202,8 +202,7 @@ Result<Timeline> ReadKineto(ByteSource& source, const std::string& where) {
   reader.events().Finish();
   if (early || !source.problem().empty()) {
     const std::string why = source.problem().empty() ? "" : " (" + source.problem() + ")";
-    timeline.notes.push_back(
-        fmt::format("the file ends early{}; what came before is shown", why));
+    timeline.notes.push_back(fmt::format("the file ends early{}; what came before is shown", why));
   }
   timeline.Finish();
   return timeline;

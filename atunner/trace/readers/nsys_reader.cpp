@@ -21,8 +21,8 @@ int32_t Narrow(int64_t value) {
 
 int64_t Product(int64_t a, int64_t b, int64_t c) {
   int64_t product = 0;
-  const bool overflow =
-      __builtin_mul_overflow(a, b, &product) || __builtin_mul_overflow(product, c, &product);
+  const bool overflow = __builtin_mul_overflow(a, b, &product) ||
+                        __builtin_mul_overflow(product, c, &product);
   return overflow ? 0 : product;
 }
 
@@ -33,8 +33,8 @@ int64_t ThreadOf(int64_t global) { return global & kIdMask; }
 
 MemorySpace SpaceOf(int64_t kind) {  // ENUM_CUDA_MEM_KIND
   static constexpr MemorySpace kSpaces[] = {
-      MemorySpace::kPageable, MemorySpace::kPinned,  MemorySpace::kDevice, MemorySpace::kDevice,
-      MemorySpace::kManaged,  MemorySpace::kDevice,  MemorySpace::kManaged};
+      MemorySpace::kPageable, MemorySpace::kPinned, MemorySpace::kDevice, MemorySpace::kDevice,
+      MemorySpace::kManaged,  MemorySpace::kDevice, MemorySpace::kManaged};
   return kind >= 0 && kind < 7 ? kSpaces[kind] : MemorySpace::kUnknown;
 }
 
@@ -105,11 +105,11 @@ class NsysReader {
     while (rows.Next()) {
       KernelDetail detail;
       detail.blocks = Product(rows.IntegerOr(8, 0), rows.IntegerOr(9, 1), rows.IntegerOr(10, 1));
-      detail.threads =
-          Narrow(Product(rows.IntegerOr(11, 0), rows.IntegerOr(12, 1), rows.IntegerOr(13, 1)));
+      detail.threads = Narrow(
+          Product(rows.IntegerOr(11, 0), rows.IntegerOr(12, 1), rows.IntegerOr(13, 1)));
       detail.registers = Narrow(rows.IntegerOr(14, 0));
-      detail.shared_bytes =
-          Narrow(int64_t{Narrow(rows.IntegerOr(15, 0))} + Narrow(rows.IntegerOr(16, 0)));
+      detail.shared_bytes = Narrow(int64_t{Narrow(rows.IntegerOr(15, 0))} +
+                                   Narrow(rows.IntegerOr(16, 0)));
       timeline_.kernels.push_back(detail);
       const uint32_t name = rows.Integer(6) ? StringOf(rows, 6) : StringOf(rows, 7);
       AddOnGpu(rows, name, EventKind::kKernel, static_cast<uint32_t>(timeline_.kernels.size()));
@@ -118,9 +118,9 @@ class NsysReader {
 
   /// With --cuda-graph-trace=graph a whole graph is one activity.
   void ReadGraphs() {
-    TableRows rows(file_, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                   {"start", "end", "deviceId", "streamId", "globalPid", "correlationId",
-                    "graphId"});
+    TableRows rows(
+        file_, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+        {"start", "end", "deviceId", "streamId", "globalPid", "correlationId", "graphId"});
     while (rows.Next()) {
       const std::string name = fmt::format("CUDA graph {}", rows.IntegerOr(6, 0));
       AddOnGpu(rows, timeline_.strings.Intern(name), EventKind::kKernel, 0);
@@ -141,9 +141,9 @@ class NsysReader {
   }
 
   void ReadMemsets() {
-    TableRows rows(file_, "CUPTI_ACTIVITY_KIND_MEMSET",
-                   {"start", "end", "deviceId", "streamId", "globalPid", "correlationId", "bytes",
-                    "memKind"});
+    TableRows rows(
+        file_, "CUPTI_ACTIVITY_KIND_MEMSET",
+        {"start", "end", "deviceId", "streamId", "globalPid", "correlationId", "bytes", "memKind"});
     while (rows.Next()) {
       timeline_.copies.push_back(
           {rows.IntegerOr(6, 0), MemorySpace::kUnknown, SpaceOf(rows.IntegerOr(7, -1)), false});
@@ -155,9 +155,9 @@ class NsysReader {
   void ReadSynchronizations() {
     static constexpr const char* kTypes[] = {"Synchronization", "Event Sync", "Stream Wait Event",
                                              "Stream Sync", "Context Sync"};
-    TableRows rows(file_, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                   {"start", "end", "deviceId", "streamId", "globalPid", "correlationId",
-                    "syncType"});
+    TableRows rows(
+        file_, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        {"start", "end", "deviceId", "streamId", "globalPid", "correlationId", "syncType"});
     while (rows.Next()) {
       const int64_t type = rows.IntegerOr(6, 0);
       const char* const name = kTypes[type >= 0 && type < 5 ? type : 0];
@@ -184,9 +184,8 @@ class NsysReader {
   }
 
   void AddOnGpu(const TableRows& rows, uint32_t name, EventKind kind, uint32_t detail) {
-    const uint32_t track =
-        TrackOf({true, Narrow(rows.IntegerOr(2, 0)), rows.IntegerOr(3, 0),
-                 ProcessIndex(rows.IntegerOr(4, 0)), ""});
+    const uint32_t track = TrackOf({true, Narrow(rows.IntegerOr(2, 0)), rows.IntegerOr(3, 0),
+                                    ProcessIndex(rows.IntegerOr(4, 0)), ""});
     Add(rows, name, track, kind, rows.IntegerOr(5, 0), detail);
   }
 
@@ -212,8 +211,8 @@ class NsysReader {
   }
   uint32_t TrackOf(const Track& track) {
     const auto next = static_cast<uint32_t>(timeline_.tracks.size());
-    const auto [found, fresh] =
-        tracks_.try_emplace({track.gpu, track.device, track.id, track.process}, next);
+    const auto [found, fresh] = tracks_.try_emplace(
+        {track.gpu, track.device, track.id, track.process}, next);
     if (fresh) timeline_.tracks.push_back(track);
     return found->second;
   }

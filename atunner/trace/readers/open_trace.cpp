@@ -29,8 +29,7 @@ std::vector<std::pair<std::string, uint64_t>> SortKey(const std::string& name) {
       continue;
     }
     uint64_t number = 0;
-    const auto [end, error] =
-        std::from_chars(name.data() + at, name.data() + name.size(), number);
+    const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), number);
     key.emplace_back(std::exchange(word, ""), number);
     at = static_cast<size_t>(end - name.data());
   }
@@ -55,7 +54,8 @@ Result<std::vector<Path>> TracesOfFolder(const Path& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
     if (IsTraceName(entry.path().filename().string())) files.push_back(entry.path());
-  if (error) return Fail(ErrorCode::kNotFound, "cannot be read: " + error.message(), folder.string());
+  if (error)
+    return Fail(ErrorCode::kNotFound, "cannot be read: " + error.message(), folder.string());
   if (files.empty())
     return Fail(ErrorCode::kNotFound, "no trace in this folder", folder.string(),
                 "traces are named *.json, *.json.gz or *.sqlite");

@@ -154,8 +154,8 @@ TEST(Kineto, ReadsTheFormOf2021AndBareArrays) {
 }
 
 TEST(Kineto, TakesControlCharactersInStrings) {
-  const auto read =
-      ReadText("[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\tb\x01\nc\",\"ts\":1,\"dur\":1}]");
+  const auto read = ReadText(
+      "[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\tb\x01\nc\",\"ts\":1,\"dur\":1}]");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->NameOf(0), "a\tb\x01\nc");
 }
@@ -262,9 +262,9 @@ TEST(Nsys, ReadsTablesThatOnlySomeFilesHave) {
   ASSERT_TRUE(read) << read.error().ToString();
   std::vector<std::string> names;
   for (size_t event = 0; event < read->size(); ++event) names.emplace_back(read->NameOf(event));
-  EXPECT_EQ(names, (std::vector<std::string>{"step 1", "load", "cudaLaunchKernel", "sgemm(float*)",
-                                             "Memcpy HtoD", "Memset", "Stream Sync",
-                                             "CUDA graph 12"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"step 1", "load", "cudaLaunchKernel", "sgemm(float*)",
+                                      "Memcpy HtoD", "Memset", "Stream Sync", "CUDA graph 12"}));
   EXPECT_EQ(read->CopyOf(4)->from, MemorySpace::kPageable);
   EXPECT_EQ(read->CopyOf(4)->to, MemorySpace::kDevice);
   EXPECT_EQ(read->CopyOf(5)->bytes, 64);
@@ -281,7 +281,8 @@ TEST(Nsys, ReadsOldFilesWithFewerColumns) {
   EXPECT_EQ(read->size(), 1u);
   EXPECT_EQ(read->NameOf(0), "sgemm");
   EXPECT_EQ(read->TrackOf(0).device, 1);
-  EXPECT_EQ(read->notes, (std::vector<std::string>{"1 events without a plausible time were left out"}));
+  EXPECT_EQ(read->notes,
+            (std::vector<std::string>{"1 events without a plausible time were left out"}));
 }
 
 TEST(Nsys, SaysWhatIsWrong) {

@@ -18,8 +18,8 @@ std::string Quoted(std::string_view name) { return "\"" + std::string(name) + "\
 
 Result<SqliteFile> SqliteFile::Open(const Path& path) {
   sqlite3* handle = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(path.c_str(), &handle,
+                                   SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
   SqliteFile file(handle);
   if (code != SQLITE_OK) return Invalid("cannot be opened as SQLite file", path.string());
   return file;

@@ -33,7 +33,8 @@ std::string Head(const Analysis& analysis) {
   const Timeline& timeline = *analysis.timeline;
   std::string text = fmt::format("{}: {} events, window {}", timeline.source, timeline.size(),
                                  Time(analysis.window.length()));
-  if (timeline.rank >= 0) text += fmt::format(", rank {} of {}", timeline.rank, timeline.world_size);
+  if (timeline.rank >= 0)
+    text += fmt::format(", rank {} of {}", timeline.rank, timeline.world_size);
   const trace::Iterations& steps = analysis.iterations;
   text += steps.at.empty()
               ? "\nno steps found"
@@ -46,7 +47,8 @@ std::string Head(const Analysis& analysis) {
 
 void AppendPart(std::string& text, std::string_view title, int64_t time, int64_t window) {
   if (time == 0) return;
-  text += fmt::format("  {:<32} {:>10}  {:>7}\n", title, Time(time), Percent(ShareOf(time, window)));
+  text += fmt::format("  {:<32} {:>10}  {:>7}\n", title, Time(time),
+                      Percent(ShareOf(time, window)));
 }
 
 std::string Devices(const Analysis& analysis) {
@@ -102,7 +104,9 @@ std::string Copies(const Analysis& analysis) {
   for (const trace::CopyRow& row : analysis.tables.copies)
     text += fmt::format("{:>10} {:>8} {:>12.3f} MB  {}\n", Time(row.total), row.count,
                         static_cast<double>(row.bytes) / 1e6, row.name);
-  return text.empty() ? "" : fmt::format("\n{:>10} {:>8} {:>15}  copy\n", "total", "count", "bytes") + text;
+  return text.empty()
+             ? ""
+             : fmt::format("\n{:>10} {:>8} {:>15}  copy\n", "total", "count", "bytes") + text;
 }
 
 std::string Gaps(const Analysis& analysis) {
@@ -111,10 +115,10 @@ std::string Gaps(const Analysis& analysis) {
   const auto& gaps = analysis.times.longest;
   for (size_t i = 0; i < std::min(kShown, gaps.size()); ++i) {
     const trace::Gap& gap = gaps[i];
-    text += fmt::format("{:>10}  GPU {} at {}, {}; next: {}\n", Time(gap.at.length()), gap.device,
-                        Time(gap.at.begin - analysis.window.begin), Title(gap.Main()),
-                        gap.next == trace::kNoEvent ? "nothing"
-                                                    : Short(analysis.timeline->NameOf(gap.next)));
+    text += fmt::format(
+        "{:>10}  GPU {} at {}, {}; next: {}\n", Time(gap.at.length()), gap.device,
+        Time(gap.at.begin - analysis.window.begin), Title(gap.Main()),
+        gap.next == trace::kNoEvent ? "nothing" : Short(analysis.timeline->NameOf(gap.next)));
   }
   return text.empty() ? "" : "\nlongest gaps\n" + text;
 }
@@ -122,11 +126,10 @@ std::string Gaps(const Analysis& analysis) {
 std::string Path(const Analysis& analysis, size_t rows) {
   const trace::CriticalPath& path = analysis.path;
   const int64_t window = analysis.window.length();
-  std::string text = fmt::format(
-      "\ncritical path: GPU {}, host {}, waiting {}\n",
-      Percent(ShareOf(path.TotalOf(trace::PathPart::kGpu), window)),
-      Percent(ShareOf(path.TotalOf(trace::PathPart::kHost), window)),
-      Percent(ShareOf(path.TotalOf(trace::PathPart::kWaiting), window)));
+  std::string text = fmt::format("\ncritical path: GPU {}, host {}, waiting {}\n",
+                                 Percent(ShareOf(path.TotalOf(trace::PathPart::kGpu), window)),
+                                 Percent(ShareOf(path.TotalOf(trace::PathPart::kHost), window)),
+                                 Percent(ShareOf(path.TotalOf(trace::PathPart::kWaiting), window)));
   for (size_t i = 0; i < std::min(rows / 2, path.rows.size()); ++i) {
     const trace::PathRow& row = path.rows[i];
     const std::string_view name = analysis.timeline->strings[row.name];
@@ -163,8 +166,8 @@ std::string Findings(const std::vector<trace::Finding>& findings) {
   if (findings.empty()) return "\nadvice: no rule found anything\n";
   std::string text = "\nadvice\n";
   for (const trace::Finding& finding : findings) {
-    const std::string gain =
-        finding.gain > 0 ? fmt::format(" (up to {})", Percent(finding.gain)) : "";
+    const std::string gain = finding.gain > 0 ? fmt::format(" (up to {})", Percent(finding.gain))
+                                              : "";
     text += fmt::format("* {}{}\n  {}\n  -> {}\n", finding.title, gain, finding.evidence,
                         finding.action);
   }
@@ -172,11 +175,10 @@ std::string Findings(const std::vector<trace::Finding>& findings) {
 }
 
 void AppendChange(std::string& text, const trace::TimeChange& change) {
-  text += fmt::format("{:>10} {:>10} {:>11}  {}\n", Duration(change.before),
-                      Duration(change.after),
-                      (change.after < change.before ? "-" : "+") +
-                          Duration(std::abs(change.after - change.before)),
-                      Short(change.name));
+  text += fmt::format(
+      "{:>10} {:>10} {:>11}  {}\n", Duration(change.before), Duration(change.after),
+      (change.after < change.before ? "-" : "+") + Duration(std::abs(change.after - change.before)),
+      Short(change.name));
 }
 
 }  // namespace

@@ -61,12 +61,18 @@ void Print(const planning::MemoryPlan& plan, const planning::MemoryPlanRequest& 
 }
 
 Result<int> PlanMemory(const MemoryFlags& flags, const Context& context) {
-  planning::MemoryPlanRequest request{.file = flags.file, .device = flags.device, .seed = flags.seed};
+  planning::MemoryPlanRequest request{
+      .file = flags.file, .device = flags.device, .seed = flags.seed};
   if (!flags.capacity.empty()) {
-    ATUNNER_TRY(const double bytes,
-                Quantity(flags.capacity, "--capacity",
-                         {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                          {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}}));
+    ATUNNER_TRY(const double bytes, Quantity(flags.capacity, "--capacity",
+                                             {{"B", 1},
+                                              {"kB", 1e3},
+                                              {"MB", 1e6},
+                                              {"GB", 1e9},
+                                              {"TB", 1e12},
+                                              {"KiB", 0x1p10},
+                                              {"MiB", 0x1p20},
+                                              {"GiB", 0x1p30}}));
     request.capacity = static_cast<int64_t>(std::min(bytes, 0x1p60));
   }
   ATUNNER_TRY(request.seconds,

@@ -33,8 +33,8 @@ Result<int> ShowTimeline(const TimelineFlags& flags, const Context& context) {
     comparison = trace::Compare(before, report);
   }
   if (!flags.html.empty())
-    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(
-        flags.html, trace::TimelinePage(report.analyses, report.findings)));
+    ATUNNER_RETURN_IF_ERROR(
+        WriteFileAtomic(flags.html, trace::TimelinePage(report.analyses, report.findings)));
   if (context.common.json) {
     Json json = trace::ToJson(report);
     if (comparison) json["comparison"] = trace::ToJson(*comparison);
