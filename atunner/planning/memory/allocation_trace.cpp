@@ -45,7 +45,8 @@ void AllocationTrace::Close(const Buffer& buffer) {
   problem_.buffers.push_back(buffer);
 }
 
-MemoryProblem AllocationTrace::Finish(const std::string& allocator) {
+MemoryProblem AllocationTrace::Finish(const std::string& allocator, int64_t in_use) {
+  const int64_t unseen = std::clamp<int64_t>(in_use - live_, 0, kMost);
   std::vector<Buffer> open;
   for (const auto& [address, buffer] : open_) open.push_back(buffer);
   std::ranges::sort(open, {}, &Buffer::begin);
@@ -56,8 +57,15 @@ MemoryProblem AllocationTrace::Finish(const std::string& allocator) {
   if (!open.empty())
     problem_.notes.push_back(
         fmt::format("{} buffers are not released in the trace and live to its end", open.size()));
+  if (unseen > 0) {
+    Close({-1, time_ + 1, unseen});
+    problem_.notes.push_back(fmt::format(
+        "{} bytes were allocated before the trace and stay: they are planned as one buffer",
+        unseen));
+  }
   // Blocks from before the trace are live until their release.
-  problem_.observed = {reserved_, live_at_reserved_ + early_ - early_at_reserved_, allocator};
+  const int64_t live = live_at_reserved_ + early_ - early_at_reserved_ + unseen;
+  problem_.observed = {reserved_, std::min(live, reserved_), allocator};
   return std::move(problem_);
 }
 

@@ -19,8 +19,10 @@ class AllocationTrace {
   /// What the allocator holds now.
   void Reserved(int64_t bytes);
 
-  /// The problem; `allocator` names who reserved.
-  MemoryProblem Finish(const std::string& allocator);
+  /// The problem. `allocator` names who reserved. `in_use` are the bytes in use at the end, if
+  /// known: what exceeds the blocks of the trace was allocated before it and stays, as one more
+  /// buffer.
+  MemoryProblem Finish(const std::string& allocator, int64_t in_use = 0);
 
  private:
   void Close(const Buffer& buffer);

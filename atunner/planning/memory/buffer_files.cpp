@@ -78,15 +78,17 @@ Result<MemoryProblem> FromMemoryEvents(const trace::Timeline& timeline, int devi
   if (!counts.contains(chosen))
     return Invalid(fmt::format("no memory events of device {}", chosen), "request.device");
   AllocationTrace trace;
+  int64_t in_use = 0;
   for (const trace::MemoryEvent& event : timeline.memory) {
     if (event.device != chosen) continue;
+    in_use = event.total_allocated;
     if (event.bytes > 0)
       trace.Allocate(event.address, event.bytes);
     else
       trace.Release(event.address, event.bytes > INT64_MIN ? -event.bytes : 0);
     trace.Reserved(event.total_reserved);
   }
-  return trace.Finish("the allocator");
+  return trace.Finish("the allocator", in_use);
 }
 
 bool LooksLikeTrace(std::string_view head) {

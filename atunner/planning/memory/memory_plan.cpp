@@ -144,6 +144,7 @@ MemoryPlan PlanBuffers(MemoryProblem problem, int64_t goal, double seconds, uint
   plan.placement.offsets.assign(problem.buffers.size(), 0);
   const auto components = Components(problem.buffers);
   double left = seconds;
+  double latest = 0;  // the longest search names what found the plan
   for (size_t i = 0; i < components.size(); ++i) {
     std::vector<Buffer> buffers;
     for (const uint32_t index : components[i]) buffers.push_back(problem.buffers[index]);
@@ -154,7 +155,10 @@ MemoryPlan PlanBuffers(MemoryProblem problem, int64_t goal, double seconds, uint
     left -= std::chrono::duration<double>(SteadyClock::now() - start).count();
     for (size_t j = 0; j < buffers.size(); ++j)
       plan.placement.offsets[components[i][j]] = planner.best().offsets[j];
-    if (planner.best().peak >= plan.placement.peak) plan.found_by = planner.found_by();
+    if (plan.found_by.empty() || planner.found_after() > latest) {
+      plan.found_by = planner.found_by();
+      latest = planner.found_after();
+    }
     plan.placement.peak = std::max(plan.placement.peak, planner.best().peak);
     plan.greedy_peak = std::max(plan.greedy_peak, planner.greedy_peak());
     plan.seconds += planner.found_after();

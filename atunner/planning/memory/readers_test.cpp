@@ -69,6 +69,19 @@ TEST(AllocationTrace, KnowsLifetimesWithoutBeginOrEnd) {
   EXPECT_EQ(problem.observed.live_at_reserved, 8);
 }
 
+TEST(AllocationTrace, KeepsWhatWasThereBefore) {
+  AllocationTrace trace;
+  trace.Reserved(100);
+  trace.Allocate(1, 8);
+  trace.Release(1, 8);
+  const MemoryProblem problem = trace.Finish("test", 30);
+  ASSERT_EQ(problem.buffers.size(), 2u);
+  EXPECT_EQ(problem.buffers[1].size, 30);
+  EXPECT_TRUE(problem.buffers[0].Overlaps(problem.buffers[1]));
+  EXPECT_EQ(problem.notes.size(), 1u);
+  EXPECT_EQ(problem.observed.live_at_reserved, 30);
+}
+
 TEST(Pickle, ReadsPlainData) {
   const auto bytes = ReadFile(kData + "plain.pickle");
   ASSERT_TRUE(bytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -46,6 +47,7 @@ class Skyline {
     }
     placed_.assign(blocks_.size(), false);
     weights_.assign(blocks_.size(), 0);
+    failures_.assign(floor_.size(), 1);
     for (uint32_t s = 0; s < left_.size(); ++s) hash_ ^= FloorHash(s);
   }
 
@@ -164,32 +166,56 @@ class Skyline {
     }
   }
 
-  /// The choices at the valley and side with the fewest; none if the skyline is a dead end.
+  /// The choices at the valley and side with the fewest, where dead ends of the past count like
+  /// fewer choices; none if the skyline is a dead end.
   void Branch(std::vector<Choice>& best) {
     best.clear();
-    size_t fewest = std::numeric_limits<size_t>::max();
-    for (uint32_t first = 0; first < floor_.size() && fewest > 0;) {
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<Valley> chosen;
+    int64_t chosen_rim = 0;
+    for (uint32_t first = 0; first < floor_.size();) {
       uint32_t last = first + 1;
       while (last < floor_.size() && Height(last) == Height(first)) ++last;
       const int64_t height = Height(first);
       const int64_t before = first == 0 ? kWall : Height(first - 1);
       const int64_t after = last == floor_.size() ? kWall : Height(last);
       if (height != kWall && before > height && after > height) {
+        const int64_t rim = std::min(before, after);
         for (const bool left : {true, false}) {
           const Valley valley{first, last, left};
-          const size_t count = Count(valley, std::min(before, after));
-          if (count >= fewest) continue;
-          fewest = count;
-          List(valley, std::min(before, after), best);
+          double& failures = failures_[left ? first : last - 1];
+          const size_t count = Count(valley, rim);
+          if (count == 0) {
+            failures += 1;
+            return;
+          }
+          const double score = count == 1 ? 0 : static_cast<double>(count) / failures;
+          if (score >= least) continue;
+          least = score;
+          chosen = valley;
+          chosen_rim = rim;
         }
       }
       first = last;
     }
+    if (chosen) List(*chosen, chosen_rim, best);
   }
 
   bool Inside(uint32_t block, const Valley& valley) const {
     return !placed_[block] && blocks_[block].first >= valley.first &&
            blocks_[block].last <= valley.last;
+  }
+  /// False if the part of the valley beside the block could then not be filled and must be.
+  bool LeavesNoHole(uint32_t block, const Valley& valley) const {
+    const Block& b = blocks_[block];
+    if (valley.left ? b.last == valley.last : b.first == valley.first) return true;
+    const uint32_t beside = valley.left ? b.last : b.first - 1;
+    if (capacity_ - floor_[beside] - left_[beside] > 0) return true;
+    const auto& neighbours = valley.left ? begins_[beside] : ends_[beside];
+    return std::ranges::any_of(neighbours, [&](uint32_t other) { return Inside(other, valley); });
+  }
+  bool IsCandidate(uint32_t block, const Valley& valley) const {
+    return Inside(block, valley) && LeavesNoHole(block, valley);
   }
   const std::vector<uint32_t>& Candidates(const Valley& valley) const {
     return valley.left ? begins_[valley.first] : ends_[valley.last - 1];
@@ -197,8 +223,8 @@ class Skyline {
 
   size_t Count(const Valley& valley, int64_t rim) const {
     const auto& candidates = Candidates(valley);
-    const auto blocks = static_cast<size_t>(
-        std::ranges::count_if(candidates, [&](uint32_t block) { return Inside(block, valley); }));
+    const auto blocks = static_cast<size_t>(std::ranges::count_if(
+        candidates, [&](uint32_t block) { return IsCandidate(block, valley); }));
     return blocks + (WasteOf(valley, rim).waste ? 1 : 0);
   }
 
@@ -206,7 +232,7 @@ class Skyline {
     choices.clear();
     const int64_t depth = rim == kWall ? kWall : rim - floor_[valley.first];
     for (const uint32_t block : Candidates(valley)) {
-      if (!Inside(block, valley)) continue;
+      if (!IsCandidate(block, valley)) continue;
       const bool twin = std::ranges::any_of(choices, [&](const Choice& other) {
         const Block &a = blocks_[other.block], &b = blocks_[block];
         return a.first == b.first && a.last == b.last && a.size == b.size;
@@ -253,6 +279,7 @@ class Skyline {
   std::vector<std::vector<uint32_t>> begins_, ends_;  ///< blocks by first and last section
   std::vector<bool> placed_;
   std::vector<double> weights_;
+  std::vector<double> failures_;  ///< by section: dead ends there, from 1
   size_t remaining_ = 0;
   uint64_t hash_ = 0;
   std::unordered_set<uint64_t> seen_;         ///< skylines without a solution

@@ -32,11 +32,12 @@ int64_t ReservedBy(const SnapshotEvent& event) {
   return 0;
 }
 
-int64_t ReservedAtEnd(const Pickle& pickle, int64_t device) {
+/// Sum of a field of the device's segments, which say what there was at the end of the trace.
+int64_t SumOfSegments(const Pickle& pickle, int64_t device, std::string_view field) {
   int64_t total = 0;
   for (const Pickle::Index segment : pickle.Items(pickle.Find(pickle.root(), "segments")))
     if (pickle.Integer(pickle.Find(segment, "device"), 0) == device)
-      total += std::clamp<int64_t>(pickle.Integer(pickle.Find(segment, "total_size"), 0), 0,
+      total += std::clamp<int64_t>(pickle.Integer(pickle.Find(segment, field), 0), 0,
                                    int64_t{1} << 45);
   return total;
 }
@@ -63,7 +64,7 @@ Result<MemoryProblem> ReadSnapshot(std::string_view bytes, int device) {
   const size_t chosen = device >= 0 ? static_cast<size_t>(device) : Longest(pickle, traces);
   const auto& events = pickle.Items(&pickle[traces[chosen]]);
   if (events.size() > bytes.size()) return Invalid("the pickle repeats events");
-  int64_t reserved = ReservedAtEnd(pickle, static_cast<int64_t>(chosen));
+  int64_t reserved = SumOfSegments(pickle, static_cast<int64_t>(chosen), "total_size");
   for (const Pickle::Index event : events) reserved -= ReservedBy(EventOf(pickle, event));
   reserved = std::max<int64_t>(0, reserved);  // what was held before the first event
   AllocationTrace trace;
@@ -76,7 +77,8 @@ Result<MemoryProblem> ReadSnapshot(std::string_view bytes, int device) {
       trace.Release(event.address, event.size);
     trace.Reserved(reserved);
   }
-  return trace.Finish("PyTorch's caching allocator");
+  return trace.Finish("PyTorch's caching allocator",
+                      SumOfSegments(pickle, static_cast<int64_t>(chosen), "allocated_size"));
 }
 
 }  // namespace atunner::planning

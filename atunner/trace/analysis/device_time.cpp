@@ -1,6 +1,7 @@
 #include "atunner/trace/analysis/device_time.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 

@@ -26,7 +26,7 @@ std::optional<Finding> ExposedCommunication(const FindingInput& input) {
   if (exposed < 0.1) return std::nullopt;
   return Finding{
       .title = "The GPU only communicates for a tenth of the time or more",
-      .evidence = fmt::format("nothing computes during {} of the time in which collectives run",
+      .evidence = fmt::format("for {} of the time collectives run and nothing computes",
                               Percent(exposed)),
       .gain = exposed,
       .action =

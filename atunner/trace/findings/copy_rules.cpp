@@ -1,6 +1,7 @@
 // Rules about copies and memory sets.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "atunner/trace/findings/finding.h"

@@ -32,6 +32,14 @@ std::string Escaped(std::string_view text) {
   return out;
 }
 
+/// The text as a sentence: a capital at its beginning.
+std::string Sentence(std::string_view text) {
+  std::string sentence = Escaped(text);
+  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z')
+    sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+  return sentence;
+}
+
 /// JSON inside <script> must not contain "</script>" or "<!--".
 std::string ScriptJson(const Json& json) {
   std::string out;
@@ -116,7 +124,7 @@ std::string FindingsHtml(std::span<const Finding> findings) {
     html += fmt::format(
         "<div class=\"finding\">{}<b>{}</b><br>{}.<br><span class=\"soft\">{}.</span>"
         "</div>\n",
-        gain, Escaped(finding.title), Escaped(finding.evidence), Escaped(finding.action));
+        gain, Escaped(finding.title), Sentence(finding.evidence), Sentence(finding.action));
   }
   return html;
 }

@@ -48,8 +48,6 @@ Status SqliteFile::Check() const {
   return {};
 }
 
-bool SqliteFile::HasTable(std::string_view table) const { return !Columns(table).empty(); }
-
 std::vector<std::string> SqliteFile::Columns(std::string_view table) const {
   std::vector<std::string> names;
   sqlite3_stmt* statement = Prepare(handle_, "PRAGMA table_info(" + Quoted(table) + ")");

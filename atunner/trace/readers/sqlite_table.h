@@ -24,7 +24,6 @@ class SqliteFile {
   SqliteFile(SqliteFile&& other) noexcept : handle_(other.handle_) { other.handle_ = nullptr; }
   SqliteFile& operator=(SqliteFile&&) = delete;
 
-  bool HasTable(std::string_view table) const;
   /// kInvalidInput if the bytes are no database.
   Status Check() const;
 

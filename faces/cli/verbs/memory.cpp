@@ -55,9 +55,12 @@ void Print(const planning::MemoryPlan& plan, const planning::MemoryPlanRequest& 
              plan.optimal() ? "(optimal)" : "");
   fmt::print("best order   {:>16} bytes  (without search)\n", plan.greedy_peak);
   for (const std::string& line : planning::Explain(plan)) fmt::print("{}\n", line);
-  if (request.capacity > 0)
-    fmt::print("capacity     {:>16} bytes: {}\n", request.capacity,
-               plan.placement.peak <= request.capacity ? "fits" : "does not fit");
+  if (request.capacity == 0) return;
+  const char* const verdict = plan.placement.peak <= request.capacity ? "fits"
+                              : plan.bound > request.capacity
+                                  ? "no placement fits, as the bound says"
+                                  : "does not fit";
+  fmt::print("capacity     {:>16} bytes: {}\n", request.capacity, verdict);
 }
 
 Result<int> PlanMemory(const MemoryFlags& flags, const Context& context) {
