@@ -91,9 +91,10 @@ tidy:
 	scripts/tidy.py -j$(JOBS) $(if $(filter all,$(TIDY)),--all)
 
 bless: dev-configured
-	cmake --build build/dev -j$(JOBS) --target codegen_test
+	cmake --build build/dev -j$(JOBS) --target codegen_test trace_test
 	ATUNNER_WRITE_GOLDEN=1 build/dev/atunner/codegen/codegen_test --gtest_filter='*SourcesOf*'
-	git --no-pager diff --stat -- '*.golden'
+	ATUNNER_WRITE_GOLDEN=1 build/dev/atunner/trace/trace_test --gtest_filter='*Golden*'
+	git --no-pager diff --stat -- '*.golden' '*.report.json'
 
 dev-configured:
 	@scripts/install_dependencies.sh test
