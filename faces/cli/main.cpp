@@ -26,7 +26,7 @@ int Main(int argc, char** argv) {
   for (const auto add :
        {AddOptimize, AddGraph, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddApply,
         AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
-        AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig})
+        AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig, AddMcp})
     add(verbs);
   return verbs.Execute(argc, argv);
 }
