@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "atunner/jobs/kernels/examine.h"
 #include "atunner/jobs/kernels/hazard_checks.h"
@@ -23,6 +27,13 @@ constexpr double kLaunchSeconds = 60;
 constexpr uint64_t kMostInstructions = uint64_t{1} << 28;
 constexpr size_t kDefaultElements = 8;
 
+/// The compiler's warnings; "" where its log has no letters, only ends of lines and zero bytes.
+std::string WarningsOf(const CompiledModule& module) {
+  std::string text;
+  std::ranges::copy_if(module.log, std::back_inserter(text), [](char c) { return c != 0; });
+  return text.find_first_not_of(" \r\n\t") == std::string::npos ? "" : text;
+}
+
 Result<Json> Compile(const Json& arguments, Workbench& workbench) {
   ATUNNER_TRY(const NamedKernel kernel, KernelOf(arguments, workbench));
   ATUNNER_TRY(const jobs::CompiledConfiguration compiled,
@@ -37,8 +48,8 @@ Result<Json> Compile(const Json& arguments, Workbench& workbench) {
     return json;
   }
   json["kernels"] = ResourcesJson(outcome.module->kernels);
-  if (!outcome.module->log.empty())
-    json["warnings"] = workbench.texts().Bounded(outcome.module->log, kDiagnosticBytes);
+  if (std::string warnings = WarningsOf(*outcome.module); !warnings.empty())
+    json["warnings"] = workbench.texts().Bounded(std::move(warnings), kDiagnosticBytes);
   json["ptx"] = workbench.texts().Bounded(outcome.module->ptx, kPtxBytes);
   return json;
 }

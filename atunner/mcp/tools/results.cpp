@@ -49,7 +49,8 @@ Json VerdictJson(const Verdict& verdict) {
             {"checks", verdict.checks.size()},
             {"worst_error", verdict.WorstError()},
             {"failed", Json::array()}};
-  if (const std::string reservation = Reservation(verdict); !reservation.empty())
+  if (const std::string reservation = Reservation(verdict);
+      verdict.stands() && !reservation.empty())
     json["reservation"] = reservation;
   for (const CheckRecord& check : verdict.checks) {
     if (check.passed || json["failed"].size() >= kMostFailedChecks) continue;

@@ -98,7 +98,7 @@ Json ResultOf(const jobs::TuningResult& tuned) {
   if (tuned.runs.empty()) return Json::object();
   const jobs::RunResult& run = tuned.runs.front();
   Json json{{"found", run.found()}, {"run", run.summary["run"]}};
-  for (const char* key : {"best_configuration", "floor_ns", "stop_reason", "refused", "artifact"}) {
+  for (const char* key : {"best_configuration", "floor_ns", "stop_reason", "artifact"}) {
     if (run.summary.contains(key)) json[key] = run.summary[key];
   }
   if (run.found()) {
@@ -106,6 +106,10 @@ Json ResultOf(const jobs::TuningResult& tuned) {
     json["best_ns"] = OrNull(best.ObjectiveNs());
     json["verdict"] = Name(best.verdict.kind);
     json["checks"] = best.verdict.checks.size();
+  }
+  if (run.summary.contains("refused")) {
+    const Json& refused = run.summary["refused"];
+    json["refused"] = {{"verdict", refused["kind"]}, {"reason", refused["reason"]}};
   }
   const std::string id = run.summary["run"];
   json["report"] = "atunner://run/" + id + "/report";
