@@ -12,7 +12,13 @@ import { Run } from "./pages/Run";
 import { Runs } from "./pages/Runs";
 import { Submit } from "./pages/Submit";
 
-const places = [["jobs", "Jobs"], ["runs", "Runs"], ["compare", "Compare"], ["devices", "Devices"], ["submit", "Submit"]] as const;
+const places = [
+  ["jobs", "Jobs"],
+  ["runs", "Runs"],
+  ["compare", "Compare"],
+  ["devices", "Devices"],
+  ["submit", "Submit"],
+] as const;
 
 function Page({ route }: { route: Route }) {
   const [place = "jobs", id] = route.parts;
@@ -21,7 +27,14 @@ function Page({ route }: { route: Route }) {
   if (place === "compare") return <Compare route={route} />;
   if (place === "devices") return <Devices />;
   if (place === "submit") return <Submit />;
-  return <Empty><p>There is no such page.</p><p><a href="#/jobs">Go to the jobs</a></p></Empty>;
+  return (
+    <Empty>
+      <p>There is no such page.</p>
+      <p>
+        <a href="#/jobs">Go to the jobs</a>
+      </p>
+    </Empty>
+  );
 }
 
 function ThemeButton() {
@@ -33,7 +46,16 @@ function ThemeButton() {
     window.dispatchEvent(new Event("themechange"));
   }, [theme]);
   const next = { auto: "dark", dark: "light", light: "auto" }[theme] ?? "auto";
-  return <button type="button" className="plain" onClick={() => setTheme(next)} aria-label={`colours: ${theme}; change to ${next}`}>{{ auto: "◐", dark: "☾", light: "☀" }[theme]}</button>;
+  return (
+    <button
+      type="button"
+      className="plain"
+      onClick={() => setTheme(next)}
+      aria-label={`colours: ${theme}; change to ${next}`}
+    >
+      {{ auto: "◐", dark: "☾", light: "☀" }[theme]}
+    </button>
+  );
 }
 
 export function App() {
@@ -45,14 +67,34 @@ export function App() {
   }, [route]);
   return (
     <>
-      <a className="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the page</a>
+      <a
+        className="skip"
+        href="#main"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById("main")?.focus();
+        }}
+      >
+        Skip to the page
+      </a>
       <header className="top">
-        <a className="brand" href="#/jobs"><img src="./icon.svg" alt="" width="24" height="24" />atunner</a>
+        <a className="brand" href="#/jobs">
+          <img src="./icon.svg" alt="" width="24" height="24" />
+          atunner
+        </a>
         <nav aria-label="pages">
-          {places.map(([name, title]) => <a key={name} href={`#/${name}`} aria-current={place === name ? "page" : undefined}>{title}</a>)}
+          {places.map(([name, title]) => (
+            <a key={name} href={`#/${name}`} aria-current={place === name ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
         </nav>
         <span className="about" role="status">
-          {error ? "not connected" : status ? `${status.jobs.running ?? 0} running, ${status.jobs.queued ?? 0} queued` : ""}
+          {error
+            ? "not connected"
+            : status
+              ? `${status.jobs.running ?? 0} running, ${status.jobs.queued ?? 0} queued`
+              : ""}
         </span>
         <ThemeButton />
       </header>

@@ -7,7 +7,13 @@ import { parseArgs } from "node:util";
 import puppeteer from "puppeteer-core";
 import { makeServer } from "./recorded_server.mjs";
 
-const { values: options } = parseArgs({ options: { server: { type: "string" }, shots: { type: "string" }, chromium: { type: "string", default: process.env.CHROMIUM ?? "/usr/bin/chromium" } } });
+const { values: options } = parseArgs({
+  options: {
+    server: { type: "string" },
+    shots: { type: "string" },
+    chromium: { type: "string", default: process.env.CHROMIUM ?? "/usr/bin/chromium" },
+  },
+});
 if (!existsSync(options.chromium)) {
   console.log(`no ${options.chromium}`);
   process.exit(77);
@@ -23,13 +29,21 @@ if (!base) {
 }
 const browser = await puppeteer.launch({
   executablePath: options.chromium,
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
+  args: [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+  ],
 });
 const page = await browser.newPage();
 page.setDefaultTimeout(options.server ? 240000 : 30000);
 page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
 page.on("console", (message) => {
-  if (message.type() === "error" && !message.text().includes("status of 4")) faults.push(`console: ${message.text()}`);
+  if (message.type() === "error" && !message.text().includes("status of 4"))
+    faults.push(`console: ${message.text()}`);
 });
 await page.setViewport({ width: 1280, height: 900 });
 
@@ -37,7 +51,13 @@ async function go(hash) {
   await page.goto(`${base}/#/${hash}`);
   await page.waitForSelector("h1");
 }
-const contains = (selector, text) => page.waitForFunction((s, t) => [...document.querySelectorAll(s)].some((one) => one.textContent.includes(t)), {}, selector, text);
+const contains = (selector, text) =>
+  page.waitForFunction(
+    (s, t) => [...document.querySelectorAll(s)].some((one) => one.textContent.includes(t)),
+    {},
+    selector,
+    text,
+  );
 async function press(text) {
   const buttons = await page.$$("main button, main a");
   for (const button of buttons) {
@@ -84,16 +104,23 @@ async function testManyRows() {
   await go("runs/20261127-2230-softmax-1e05");
   await contains("p.hint", "100,000 trials");
   assert.ok((await page.$$(".rows .row")).length < 60, "only rows in view are drawn");
-  await page.evaluate(() => { const grid = document.querySelector(".grid"); grid.scrollTop = grid.scrollHeight; });
+  await page.evaluate(() => {
+    const grid = document.querySelector(".grid");
+    grid.scrollTop = grid.scrollHeight;
+  });
   await contains(".rows .row", "100000");
   await page.select(".filters select", "wrong-result");
   await contains(".rows .row", "wrong-result");
-  await page.waitForFunction(() => !document.querySelector(".hint[role=status]").textContent.includes("100,000"));
+  await page.waitForFunction(
+    () => !document.querySelector(".hint[role=status]").textContent.includes("100,000"),
+  );
 }
 
 async function testCompare() {
   await go("runs");
-  const boxes = await page.waitForSelector("input[type=checkbox]").then(() => page.$$("input[type=checkbox]"));
+  const boxes = await page
+    .waitForSelector("input[type=checkbox]")
+    .then(() => page.$$("input[type=checkbox]"));
   await boxes[0].click();
   await boxes[1].click();
   await press("Compare the two");
@@ -112,7 +139,15 @@ async function testDarkAndMissing() {
 async function shots(folder) {
   mkdirSync(folder, { recursive: true });
   const run = "20261127-2201-softmax-552a";
-  const places = { jobs: "jobs", submit: "submit", runs: "runs", run: `runs/${run}?trial=7`, devices: "devices", failed: "jobs/j-20261127-225512-3f2a9c02", compare: `compare?a=${run}&b=20261127-2204-softmax-77b0` };
+  const places = {
+    jobs: "jobs",
+    submit: "submit",
+    runs: "runs",
+    run: `runs/${run}?trial=7`,
+    devices: "devices",
+    failed: "jobs/j-20261127-225512-3f2a9c02",
+    compare: `compare?a=${run}&b=20261127-2204-softmax-77b0`,
+  };
   for (const scheme of ["light", "dark"]) {
     await page.evaluate((one) => localStorage.setItem("theme", one), scheme);
     for (const width of [1280, 768, 390]) {
@@ -122,7 +157,9 @@ async function shots(folder) {
         await page.goto("about:blank");
         await page.goto(`${base}/#/${hash}`);
         await new Promise((done) => setTimeout(done, 900));
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        const wide = await page.evaluate(
+          () => document.documentElement.scrollWidth - window.innerWidth,
+        );
         if (wide > 0) faults.push(`${name} at ${width} is ${wide} pixels too wide`);
         await page.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png`, fullPage: true });
       }
@@ -136,7 +173,9 @@ const goOn = async (name, test) => {
     await test();
     console.log(`${name}: ${Date.now() - begin} ms`);
   } catch (error) {
-    faults.push(`${name}: ${error.message}\n${await page.evaluate(() => document.body.innerText.slice(0, 1500))}`);
+    faults.push(
+      `${name}: ${error.message}\n${await page.evaluate(() => document.body.innerText.slice(0, 1500))}`,
+    );
   }
 };
 await goOn("submit and watch", testSubmit);

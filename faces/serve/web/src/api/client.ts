@@ -2,7 +2,10 @@ import type { Problem } from "./types";
 
 /** An answer of the server that is no success, or no answer at all (status 0). */
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly problem: Partial<Problem>) {
+  constructor(
+    readonly status: number,
+    readonly problem: Partial<Problem>,
+  ) {
     super(problem.detail ?? problem.title ?? `the server answered ${status}`);
   }
 }
@@ -32,7 +35,10 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 }
 
 export async function send<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const json = { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) };
+  const json = {
+    "Content-Type": "application/json",
+    "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()),
+  };
   const response = await request(path, {
     method,
     headers: body === undefined ? {} : json,

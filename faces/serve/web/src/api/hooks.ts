@@ -9,8 +9,11 @@ export interface Loaded<T> {
 
 /** The answer to a GET; null paths ask nothing. Repeats every `seconds` if that is not 0. */
 export function useGet<T>(path: string | null, seconds = 0): Loaded<T> {
-  const [state, setState] = useState<{ path: string | null; data: T | null; error: ApiError | null }>(
-    { path, data: null, error: null });
+  const [state, setState] = useState<{
+    path: string | null;
+    data: T | null;
+    error: ApiError | null;
+  }>({ path, data: null, error: null });
   const [turn, setTurn] = useState(0);
   const reload = useCallback(() => setTurn((n) => n + 1), []);
   useEffect(() => {
@@ -39,7 +42,10 @@ export function useGet<T>(path: string | null, seconds = 0): Loaded<T> {
 
 /** Calls `onEvent` with each named event of a stream until it is closed or ends by `end`. */
 export function useEvents(
-  path: string | null, names: string[], onEvent: (name: string, data: unknown) => void): boolean {
+  path: string | null,
+  names: string[],
+  onEvent: (name: string, data: unknown) => void,
+): boolean {
   const [open, setOpen] = useState(false);
   const handler = useRef(onEvent);
   handler.current = onEvent;

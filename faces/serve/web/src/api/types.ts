@@ -45,7 +45,12 @@ export interface Job {
   best: { run: string | null; trial: number | null; configuration: string; time_ns: number } | null;
   baseline: { name: string; time_ns: number } | null;
   speedup: number | null;
-  budget: { trials: number | null; seconds: number | null; used_trials: number; used_seconds: number };
+  budget: {
+    trials: number | null;
+    seconds: number | null;
+    used_trials: number;
+    used_seconds: number;
+  };
   runs: string[];
   artifact: { files: number; bytes: number } | null;
   error: { code: string; detail: string; where?: string; hint?: string } | null;
@@ -94,7 +99,12 @@ export interface RunResult {
   space_size?: number;
   stop_reason?: string;
   best_configuration?: Record<string, Value>;
-  baselines?: { name: string; note?: string; estimate?: Timed | null; measurement?: Timed | null }[];
+  baselines?: {
+    name: string;
+    note?: string;
+    estimate?: Timed | null;
+    measurement?: Timed | null;
+  }[];
 }
 
 interface Timed {

@@ -1,7 +1,11 @@
 /** "312 ns", "4.10 µs", "1.23 ms", "2.00 s"; "–" for nothing. */
 export function timeText(ns: number | null | undefined): string {
   if (ns === null || ns === undefined || !Number.isFinite(ns)) return "–";
-  const units: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+  const units: [number, string][] = [
+    [1e9, "s"],
+    [1e6, "ms"],
+    [1e3, "µs"],
+  ];
   for (const [size, unit] of units) {
     if (ns >= size) return `${(ns / size).toPrecision(3)} ${unit}`;
   }
@@ -32,16 +36,25 @@ export function speedupText(ratio: number | null | undefined): string {
 
 /** Shapes as people write them: "8192,4096" or "2,3 3,4". Null where that is no list of sizes. */
 export function parseShapes(text: string): number[][] | null {
-  const shapes = text.trim().split(/[\s;]+/).filter((one) => one !== "").map((one) => one.split(/[,x×]/));
+  const shapes = text
+    .trim()
+    .split(/[\s;]+/)
+    .filter((one) => one !== "")
+    .map((one) => one.split(/[,x×]/));
   if (shapes.length === 0) return null;
-  const numbers = shapes.map((shape) => shape.map((size) => (/^\d+$/.test(size) ? Number(size) : NaN)));
+  const numbers = shapes.map((shape) =>
+    shape.map((size) => (/^\d+$/.test(size) ? Number(size) : NaN)),
+  );
   return numbers.flat().every((size) => size >= 1) ? numbers : null;
 }
 
 /** A budget as people write it: "60", "60 trials", "5m", "200,90s". Null where it is none. */
 export function parseBudget(text: string): { trials?: number; seconds?: number } | null {
   const budget: { trials?: number; seconds?: number } = {};
-  const parts = text.split(",").map((one) => one.trim()).filter((one) => one !== "");
+  const parts = text
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "");
   for (const part of parts) {
     const found = /^(\d+)\s*(trials?|s|m|h|)$/.exec(part);
     if (!found || Number(found[1]) === 0) return null;

@@ -30,20 +30,29 @@ export function heatOf(trials: TrialRow[], across: Parameter, down: Parameter): 
  * The parameters by their influence on the time: the variance of the means of the log time over a
  * parameter's values, as a share of the whole variance (a first-order effect).
  */
-export function influences(trials: TrialRow[], parameters: Parameter[]): { name: string; share: number }[] {
+export function influences(
+  trials: TrialRow[],
+  parameters: Parameter[],
+): { name: string; share: number }[] {
   const timed = trials.filter((trial) => trial.time_ns !== null && trial.time_ns > 0);
   const logs = timed.map((trial) => Math.log(trial.time_ns as number));
-  const mean = (values: number[]) => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
+  const mean = (values: number[]) =>
+    values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length);
   const all = mean(logs);
   const whole = mean(logs.map((one) => (one - all) ** 2));
-  return parameters.map((parameter) => {
-    const groups = new Map<string, number[]>();
-    timed.forEach((trial, i) => {
-      const key = text(trial.configuration[parameter.name] ?? "");
-      groups.set(key, [...(groups.get(key) ?? []), logs[i] as number]);
-    });
-    const between = [...groups.values()].reduce(
-      (sum, group) => sum + group.length * (mean(group) - all) ** 2, 0) / Math.max(1, logs.length);
-    return { name: parameter.name, share: whole > 0 ? between / whole : 0 };
-  }).sort((a, b) => b.share - a.share);
+  return parameters
+    .map((parameter) => {
+      const groups = new Map<string, number[]>();
+      timed.forEach((trial, i) => {
+        const key = text(trial.configuration[parameter.name] ?? "");
+        groups.set(key, [...(groups.get(key) ?? []), logs[i] as number]);
+      });
+      const between =
+        [...groups.values()].reduce(
+          (sum, group) => sum + group.length * (mean(group) - all) ** 2,
+          0,
+        ) / Math.max(1, logs.length);
+      return { name: parameter.name, share: whole > 0 ? between / whole : 0 };
+    })
+    .sort((a, b) => b.share - a.share);
 }

@@ -5,8 +5,11 @@ import { PagedRows, visibleRows } from "./pages";
 import { parseRoute, routeText } from "./route";
 import type { TrialRow } from "../api/types";
 
-const trial = (number: number, configuration: TrialRow["configuration"], time_ns: number | null): TrialRow =>
-  ({ number, configuration, time_ns, proposer: "", verdict: "", reason: "" });
+const trial = (
+  number: number,
+  configuration: TrialRow["configuration"],
+  time_ns: number | null,
+): TrialRow => ({ number, configuration, time_ns, proposer: "", verdict: "", reason: "" });
 
 describe("texts", () => {
   it("shows times and durations with three digits", () => {
@@ -15,11 +18,16 @@ describe("texts", () => {
     expect(timeText(2.5e9)).toBe("2.50 s");
     expect(timeText(null)).toBe("–");
     expect(durationText(200)).toBe("3 min 20 s");
-    expect(agoText("2026-11-27T00:00:00Z", Date.parse("2026-11-27T00:01:00Z"))).toBe("1 min 0 s ago");
+    expect(agoText("2026-11-27T00:00:00Z", Date.parse("2026-11-27T00:01:00Z"))).toBe(
+      "1 min 0 s ago",
+    );
   });
   it("reads shapes and budgets as people write them", () => {
     expect(parseShapes("8192,4096")).toEqual([[8192, 4096]]);
-    expect(parseShapes(" 2x3  3,4 ")).toEqual([[2, 3], [3, 4]]);
+    expect(parseShapes(" 2x3  3,4 ")).toEqual([
+      [2, 3],
+      [3, 4],
+    ]);
     expect(parseShapes("")).toBeNull();
     expect(parseShapes("8,0")).toBeNull();
     expect(parseShapes("8,-1")).toBeNull();
@@ -43,10 +51,17 @@ describe("routes", () => {
 });
 
 describe("heat", () => {
-  const parameters = [{ name: "a", values: [1, 2] }, { name: "b", values: ["x", "y"] }];
+  const parameters = [
+    { name: "a", values: [1, 2] },
+    { name: "b", values: ["x", "y"] },
+  ];
   const trials = [
-    trial(1, { a: 1, b: "x" }, 10), trial(2, { a: 1, b: "x" }, 8), trial(3, { a: 2, b: "y" }, 80),
-    trial(4, { a: 2, b: "x" }, null), trial(5, { a: 2, b: "x" }, 90), trial(6, {}, 1),
+    trial(1, { a: 1, b: "x" }, 10),
+    trial(2, { a: 1, b: "x" }, 8),
+    trial(3, { a: 2, b: "y" }, 80),
+    trial(4, { a: 2, b: "x" }, null),
+    trial(5, { a: 2, b: "x" }, 90),
+    trial(6, {}, 1),
   ];
   it("keeps the best time of each cell and leaves out failures", () => {
     const heat = heatOf(trials, parameters[0]!, parameters[1]!);
@@ -61,10 +76,16 @@ describe("heat", () => {
 describe("pages", () => {
   it("asks once for what is in view, and forgets the oldest", async () => {
     const asked: number[] = [];
-    const rows = new PagedRows<number>(async (offset, limit) => {
-      asked.push(offset);
-      return { rows: Array.from({ length: limit }, (_, i) => offset + i), total: 1000 };
-    }, () => {}, () => {}, 10, 2);
+    const rows = new PagedRows<number>(
+      async (offset, limit) => {
+        asked.push(offset);
+        return { rows: Array.from({ length: limit }, (_, i) => offset + i), total: 1000 };
+      },
+      () => {},
+      () => {},
+      10,
+      2,
+    );
     rows.show(5, 14);
     rows.show(5, 14);
     await Promise.resolve();

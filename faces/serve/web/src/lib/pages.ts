@@ -41,7 +41,8 @@ export class PagedRows<Row> {
       (error: unknown) => {
         this.asked.delete(page);
         this.failed(error);
-      });
+      },
+    );
   }
 
   private dropOld() {

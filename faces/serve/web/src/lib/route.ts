@@ -8,7 +8,10 @@ export interface Route {
 
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
-  const parts = path.split("/").filter((part) => part !== "").map(decodeURIComponent);
+  const parts = path
+    .split("/")
+    .filter((part) => part !== "")
+    .map(decodeURIComponent);
   return { parts, query: new URLSearchParams(query) };
 }
 

@@ -7,7 +7,16 @@ import { routeText } from "../lib/route";
 import { Card, Empty, EvidenceTag, Failure, Figure, Loading, Tag } from "../parts/basics";
 import { LiveChart } from "../parts/LiveChart";
 
-const streamed = ["state", "trial", "note", "baseline", "finalists", "run_started", "run_stopped", "end"];
+const streamed = [
+  "state",
+  "trial",
+  "note",
+  "baseline",
+  "finalists",
+  "run_started",
+  "run_stopped",
+  "end",
+];
 
 /** A job and its trials, kept up to date by the event stream. */
 function useLive(id: string) {
@@ -21,10 +30,12 @@ function useLive(id: string) {
     setNote("");
   }, [id]);
   const open = useEvents(`/jobs/${encodeURIComponent(id)}/events`, streamed, (name, data) => {
-    if (name === "state" || name === "end") setJob((old) => ({ ...(old ?? first.data), ...(data as JobType) }));
+    if (name === "state" || name === "end")
+      setJob((old) => ({ ...(old ?? first.data), ...(data as JobType) }));
     else if (name === "trial") setTrials((old) => [...old, data as TrialEvent]);
     else if (name === "finalists") setNote("The best candidates are examined again.");
-    else if (name === "run_stopped") setNote(`Stopped: ${(data as { reason?: string }).reason ?? ""}`);
+    else if (name === "run_stopped")
+      setNote(`Stopped: ${(data as { reason?: string }).reason ?? ""}`);
   });
   return { job: job ?? first.data, trials, note, open, error: first.error, reload: first.reload };
 }
@@ -38,10 +49,26 @@ function Figures({ job, trials }: { job: JobType; trials: TrialEvent[] }) {
   const speedup = ended || !job.baseline || !best ? job.speedup : job.baseline.time_ns / best;
   return (
     <dl className="figures" aria-live="polite">
-      <Figure label="best so far" value={timeText(ended ? job.best?.time_ns : best)} detail={<EvidenceTag evidence={job.evidence} />} />
-      <Figure label="speed-up" value={speedupText(speedup)} detail={job.baseline && `over ${job.baseline.name}, ${timeText(job.baseline.time_ns)}`} />
-      <Figure label="trials" value={`${used}${job.budget.trials ? ` / ${job.budget.trials}` : ""}`} detail={seconds > 0 && used > 0 ? `${((60 * used) / seconds).toFixed(0)} a minute` : ""} />
-      <Figure label="time spent" value={durationText(seconds)} detail={job.worker && `on ${job.worker}`} />
+      <Figure
+        label="best so far"
+        value={timeText(ended ? job.best?.time_ns : best)}
+        detail={best && <EvidenceTag evidence={job.evidence} />}
+      />
+      <Figure
+        label="speed-up"
+        value={speedupText(speedup)}
+        detail={job.baseline && `over ${job.baseline.name}, ${timeText(job.baseline.time_ns)}`}
+      />
+      <Figure
+        label="trials"
+        value={`${used}${job.budget.trials ? ` / ${job.budget.trials}` : ""}`}
+        detail={seconds > 0 && used > 0 ? `${((60 * used) / seconds).toFixed(0)} a minute` : ""}
+      />
+      <Figure
+        label="time spent"
+        value={durationText(seconds)}
+        detail={job.worker && `on ${job.worker}`}
+      />
     </dl>
   );
 }
@@ -50,14 +77,36 @@ function Recent({ trials, run }: { trials: TrialEvent[]; run: string | undefined
   const newest = trials.slice(-8).reverse();
   return (
     <table className="stack">
-      <thead><tr><th className="right">#</th><th className="right">time</th><th>verdict</th><th>configuration</th></tr></thead>
+      <thead>
+        <tr>
+          <th className="right">#</th>
+          <th className="right">time</th>
+          <th>verdict</th>
+          <th>configuration</th>
+        </tr>
+      </thead>
       <tbody>
         {newest.map((one) => (
           <tr key={`${one.run} ${one.number}`}>
-            <td className="right" data-label="trial">{run ? <a href={routeText(["runs", one.run ?? run], { trial: String(one.number) })}>{one.number}</a> : one.number}</td>
-            <td className="right" data-label="time">{timeText(one.time_ns)}</td>
-            <td data-label="verdict"><Tag text={one.verdict} /></td>
-            <td data-label="configuration"><code>{one.configuration}</code>{one.reason && <small>{one.reason}</small>}</td>
+            <td className="right" data-label="trial">
+              {run ? (
+                <a href={routeText(["runs", one.run ?? run], { trial: String(one.number) })}>
+                  {one.number}
+                </a>
+              ) : (
+                one.number
+              )}
+            </td>
+            <td className="right" data-label="time">
+              {timeText(one.time_ns)}
+            </td>
+            <td data-label="verdict">
+              <Tag text={one.verdict} />
+            </td>
+            <td data-label="configuration">
+              <code>{one.configuration}</code>
+              {one.reason && <small>{one.reason}</small>}
+            </td>
           </tr>
         ))}
       </tbody>
@@ -66,14 +115,31 @@ function Recent({ trials, run }: { trials: TrialEvent[]; run: string | undefined
 }
 
 function Files({ job }: { job: JobType }) {
-  const { data } = useGet<{ files: { path: string; bytes: number }[] }>(job.artifact ? `/jobs/${encodeURIComponent(job.id)}/artifacts` : null);
+  const { data } = useGet<{ files: { path: string; bytes: number }[] }>(
+    job.artifact ? `/jobs/${encodeURIComponent(job.id)}/artifacts` : null,
+  );
   if (!job.artifact) return null;
   const base = `/api/v1/jobs/${encodeURIComponent(job.id)}`;
   return (
-    <Card title="Artifact" tools={<a className="button" href={`${base}/artifacts.tar`} download>Download all</a>}>
+    <Card
+      title="Artifact"
+      tools={
+        <a className="button" href={`${base}/artifacts.tar`} download>
+          Download all
+        </a>
+      }
+    >
       <ul className="files">
         {data?.files.map((file) => (
-          <li key={file.path}><a href={`${base}/artifacts/${file.path.split("/").map(encodeURIComponent).join("/")}`} download>{file.path}</a> <small>{Math.ceil(file.bytes / 1024)} kB</small></li>
+          <li key={file.path}>
+            <a
+              href={`${base}/artifacts/${file.path.split("/").map(encodeURIComponent).join("/")}`}
+              download
+            >
+              {file.path}
+            </a>{" "}
+            <small>{Math.ceil(file.bytes / 1024)} kB</small>
+          </li>
         ))}
       </ul>
     </Card>
@@ -84,7 +150,10 @@ export function Job({ id }: { id: string }) {
   const { job, trials, note, open, error, reload } = useLive(id);
   const [refused, setRefused] = useState<ApiError | null>(null);
   const [asked, setAsked] = useState(false);
-  const points = useMemo(() => trials.map((one, i) => ({ trial: i + 1, time_ns: one.time_ns, best_ns: one.best_ns })), [trials]);
+  const points = useMemo(
+    () => trials.map((one, i) => ({ trial: i + 1, time_ns: one.time_ns, best_ns: one.best_ns })),
+    [trials],
+  );
   if (error && !job) return <Failure error={error} retry={reload} />;
   if (!job) return <Loading what="the job" />;
   const ended = job.state !== "running" && job.state !== "queued";
@@ -101,25 +170,68 @@ export function Job({ id }: { id: string }) {
   return (
     <>
       <div className="title">
-        <h1>{job.name} <Tag text={!ended && (asked || job.cancel_requested) ? "cancelling" : job.state} /></h1>
+        <h1>
+          {job.name}{" "}
+          <Tag text={!ended && (asked || job.cancel_requested) ? "cancelling" : job.state} />
+        </h1>
         <div className="tools">
           {!ended && <span className="hint">{open ? "live" : "connecting…"}</span>}
-          {run && <a className="button" href={routeText(["runs", run])}>Trials and heatmap</a>}
-          {!ended && <button type="button" className="danger" onClick={cancel} disabled={asked}>Cancel, keep the best</button>}
+          {run && (
+            <a className="button" href={routeText(["runs", run])}>
+              Trials and heatmap
+            </a>
+          )}
+          {!ended && (
+            <button type="button" className="danger" onClick={cancel} disabled={asked}>
+              Cancel, keep the best
+            </button>
+          )}
         </div>
       </div>
-      <p className="hint">{job.device ?? job.request.target_gpu}, submitted {agoText(job.created)}{job.request.shapes ? `, shapes ${job.request.shapes.map((s) => s.join("×")).join(" ")}` : ""}{job.request.dtype ? `, ${job.request.dtype}` : ""}. {note}</p>
+      <p className="hint">
+        {job.device ?? job.request.target_gpu}, submitted {agoText(job.created)}
+        {job.request.shapes
+          ? `, shapes ${job.request.shapes.map((s) => s.join("×")).join(" ")}`
+          : ""}
+        {job.request.dtype ? `, ${job.request.dtype}` : ""}
+        {note ? `. ${note}` : ""}
+      </p>
       {refused && <Failure error={refused} />}
-      {job.error && <div className="state failure" role="alert"><p>{job.error.detail}</p>{job.error.hint && <p>{job.error.hint}</p>}</div>}
+      {job.error && (
+        <div className="state failure" role="alert">
+          <p>{job.error.detail}</p>
+          {job.error.hint && <p>{job.error.hint}</p>}
+        </div>
+      )}
       <Figures job={job} trials={trials} />
       {trials.length > 0 ? (
         <>
-          <Card title="Best so far"><LiveChart points={points} /></Card>
-          {job.best && <Card title="Best configuration"><p><code>{job.best.configuration}</code></p></Card>}
-          <Card title="Newest trials"><Recent trials={trials} run={run} /></Card>
+          <Card title="Best so far">
+            <LiveChart points={points} />
+          </Card>
+          {job.best && (
+            <Card title="Best configuration">
+              <p>
+                <code>{job.best.configuration}</code>
+              </p>
+            </Card>
+          )}
+          <Card title="Newest trials">
+            <Recent trials={trials} run={run} />
+          </Card>
         </>
       ) : (
-        !job.error && <Empty><p>{job.state === "queued" ? "Waiting for a worker." : ended ? "This job made no trials." : "The first kernels are compiled…"}</p></Empty>
+        !job.error && (
+          <Empty>
+            <p>
+              {job.state === "queued"
+                ? "Waiting for a worker."
+                : ended
+                  ? "This job made no trials."
+                  : "The first kernels are compiled…"}
+            </p>
+          </Empty>
+        )
       )}
       <Files job={job} />
     </>

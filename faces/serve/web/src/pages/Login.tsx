@@ -20,11 +20,22 @@ export function Login({ done }: { done: () => void }) {
       <form onSubmit={submit}>
         <div className="field">
           <label htmlFor="token">Token</label>
-          <input id="token" type="password" autoComplete="off" value={token} onChange={(e) => setToken(e.target.value)} aria-describedby="token-note" />
-          <p className="hint" id="token-note">This server needs one: <code>atunner token create</code> on its machine makes it.</p>
+          <input
+            id="token"
+            type="password"
+            autoComplete="off"
+            value={token}
+            onChange={(e) => setToken(e.target.value)}
+            aria-describedby="token-note"
+          />
+          <p className="hint" id="token-note">
+            This server needs one: <code>atunner token create</code> on its machine makes it.
+          </p>
         </div>
         {error && <Failure error={error} />}
-        <button type="submit" className="primary" disabled={token === ""}>Sign in</button>
+        <button type="submit" className="primary" disabled={token === ""}>
+          Sign in
+        </button>
       </form>
     </Card>
   );

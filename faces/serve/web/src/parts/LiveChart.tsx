@@ -14,7 +14,11 @@ function color(name: string): string {
 }
 
 function optionsFor(width: number): uPlot.Options {
-  const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+  const axis = {
+    stroke: color("--quiet"),
+    grid: { stroke: color("--line"), width: 1 },
+    ticks: { stroke: color("--line") },
+  };
   const label = (_: uPlot, value: number | null) => timeText(value);
   return {
     width,
@@ -22,18 +26,40 @@ function optionsFor(width: number): uPlot.Options {
     scales: { x: { time: false }, y: { distr: 3 } },
     axes: [
       { ...axis, label: "trial", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000] },
-      { ...axis, size: 78, values: (_: uPlot, ticks: (number | null)[]) => ticks.map((one) => (one === null ? "" : timeText(one))) },
+      {
+        ...axis,
+        size: 78,
+        values: (_: uPlot, ticks: (number | null)[]) =>
+          ticks.map((one) => (one === null ? "" : timeText(one))),
+      },
     ],
     series: [
       { label: "trial" },
-      { label: "each", value: label, stroke: color("--quiet"), paths: () => null, points: { show: true, size: 5, fill: color("--quiet") } },
-      { label: "best so far", value: label, stroke: color("--accent"), width: 2.5, points: { show: false }, paths: uPlot.paths.stepped?.({ align: 1 }) },
+      {
+        label: "each",
+        value: label,
+        stroke: color("--quiet"),
+        paths: () => null,
+        points: { show: true, size: 5, fill: color("--quiet") },
+      },
+      {
+        label: "best so far",
+        value: label,
+        stroke: color("--accent"),
+        width: 2.5,
+        points: { show: false },
+        paths: uPlot.paths.stepped?.({ align: 1 }),
+      },
     ],
   };
 }
 
 function dataOf(points: Point[]): uPlot.AlignedData {
-  return [points.map((one) => one.trial), points.map((one) => one.time_ns), points.map((one) => one.best_ns)];
+  return [
+    points.map((one) => one.trial),
+    points.map((one) => one.time_ns),
+    points.map((one) => one.best_ns),
+  ];
 }
 
 /** The time of each trial and the best so far, on a logarithmic scale. */
@@ -51,7 +77,8 @@ export function LiveChart({ points }: { points: Point[] }) {
     };
     draw();
     const resized = new ResizeObserver(([entry]) => {
-      if (entry && plot.current && Math.abs(entry.contentRect.width - plot.current.width) > 1) draw();
+      if (entry && plot.current && Math.abs(entry.contentRect.width - plot.current.width) > 1)
+        draw();
     });
     resized.observe(element);
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -67,5 +94,12 @@ export function LiveChart({ points }: { points: Point[] }) {
   }, []);
   useEffect(() => plot.current?.setData(dataOf(points)), [points]);
   const best = points.at(-1)?.best_ns;
-  return <div className="plot" ref={place} role="img" aria-label={`${points.length} trials; best so far ${timeText(best)}`} />;
+  return (
+    <div
+      className="plot"
+      ref={place}
+      role="img"
+      aria-label={`${points.length} trials; best so far ${timeText(best)}`}
+    />
+  );
 }

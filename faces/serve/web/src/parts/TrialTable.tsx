@@ -28,11 +28,20 @@ interface Column {
 function columnsOf(parameters: Parameter[]): Column[] {
   return [
     { key: "number", title: "#", width: "64px", right: true, cell: (row) => row.number },
-    { key: "time_ns", title: "time", width: "104px", right: true, cell: (row) => timeText(row.time_ns) },
+    {
+      key: "time_ns",
+      title: "time",
+      width: "104px",
+      right: true,
+      cell: (row) => timeText(row.time_ns),
+    },
     { key: "verdict", title: "verdict", width: "148px", cell: (row) => <Tag text={row.verdict} /> },
     { key: "proposer", title: "proposed by", width: "132px", cell: (row) => row.proposer },
     ...parameters.map((one) => ({
-      key: `p.${one.name}`, title: one.name, width: `${Math.max(84, 9 * one.name.length + 26)}px`, right: true,
+      key: `p.${one.name}`,
+      title: one.name,
+      width: `${Math.max(84, 9 * one.name.length + 26)}px`,
+      right: true,
       cell: (row: TrialRow) => String(row.configuration[one.name] ?? ""),
     })),
   ];
@@ -40,7 +49,11 @@ function columnsOf(parameters: Parameter[]): Column[] {
 
 /** The query of the API for one page. */
 export function trialsPath(run: string, route: Route, offset: number, limit: number): string {
-  const query = new URLSearchParams({ limit: String(limit), offset: String(offset), sort: route.query.get("sort") ?? "number" });
+  const query = new URLSearchParams({
+    limit: String(limit),
+    offset: String(offset),
+    sort: route.query.get("sort") ?? "number",
+  });
   const verdict = route.query.get("verdict");
   if (verdict) query.set("verdict", verdict);
   for (const [key, value] of route.query) {
@@ -50,21 +63,40 @@ export function trialsPath(run: string, route: Route, offset: number, limit: num
 }
 
 function Filters({ parameters, route }: { parameters: Parameter[]; route: Route }) {
-  const verdicts = ["correct", "wrong-result", "compile-error", "illegal-access", "unchecked", "sampled"];
+  const verdicts = [
+    "correct",
+    "wrong-result",
+    "compile-error",
+    "illegal-access",
+    "unchecked",
+    "sampled",
+  ];
   const tunable = parameters.filter((one) => one.values.length > 1);
   return (
     <div className="tools filters">
-      <label>verdict{" "}
-        <select value={route.query.get("verdict") ?? ""} onChange={(e) => replaceQuery(route, { verdict: e.target.value })}>
+      <label>
+        verdict{" "}
+        <select
+          value={route.query.get("verdict") ?? ""}
+          onChange={(e) => replaceQuery(route, { verdict: e.target.value })}
+        >
           <option value="">all</option>
-          {verdicts.map((one) => <option key={one}>{one}</option>)}
+          {verdicts.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
         </select>
       </label>
       {tunable.slice(0, 6).map((one) => (
-        <label key={one.name}>{one.name}{" "}
-          <select value={route.query.get(`p.${one.name}`) ?? ""} onChange={(e) => replaceQuery(route, { [`p.${one.name}`]: e.target.value })}>
+        <label key={one.name}>
+          {one.name}{" "}
+          <select
+            value={route.query.get(`p.${one.name}`) ?? ""}
+            onChange={(e) => replaceQuery(route, { [`p.${one.name}`]: e.target.value })}
+          >
             <option value="">all</option>
-            {one.values.map((value) => <option key={String(value)}>{String(value)}</option>)}
+            {one.values.map((value) => (
+              <option key={String(value)}>{String(value)}</option>
+            ))}
           </select>
         </label>
       ))}
@@ -80,9 +112,18 @@ function Header({ columns, route }: { columns: Column[]; route: Route }) {
         const up = sort === column.key;
         const down = sort === `-${column.key}`;
         return (
-          <div key={column.key} role="columnheader" aria-sort={up ? "ascending" : down ? "descending" : "none"} className={column.right ? "right" : ""}>
-            <button type="button" onClick={() => replaceQuery(route, { sort: up ? `-${column.key}` : column.key })}>
-              {column.title}{up ? " ▲" : down ? " ▼" : ""}
+          <div
+            key={column.key}
+            role="columnheader"
+            aria-sort={up ? "ascending" : down ? "descending" : "none"}
+            className={column.right ? "right" : ""}
+          >
+            <button
+              type="button"
+              onClick={() => replaceQuery(route, { sort: up ? `-${column.key}` : column.key })}
+            >
+              {column.title}
+              {up ? " ▲" : down ? " ▼" : ""}
             </button>
           </div>
         );
@@ -105,13 +146,18 @@ export function TrialTable({ run, parameters, route, selected, onTrial, version 
     setError(null);
     rows.current = new PagedRows<TrialRow>(
       async (offset, limit) => {
-        const page = await get<{ trials: TrialRow[]; total: number }>(trialsPath(run, route, offset, limit));
+        const page = await get<{ trials: TrialRow[]; total: number }>(
+          trialsPath(run, route, offset, limit),
+        );
         return { rows: page.trials, total: page.total };
       },
       () => live && redraw((n) => n + 1),
-      (failure) => live && failure instanceof ApiError && setError(failure));
+      (failure) => live && failure instanceof ApiError && setError(failure),
+    );
     rows.current.show(0, 40);
-    return () => { live = false; };
+    return () => {
+      live = false;
+    };
     // The key holds all that the query depends on.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [key]);
@@ -131,8 +177,10 @@ export function TrialTable({ run, parameters, route, selected, onTrial, version 
   const move = (event: KeyboardEvent) => {
     const current = document.activeElement as HTMLElement | null;
     if (event.key === "ArrowDown") (current?.nextElementSibling as HTMLElement | null)?.focus();
-    else if (event.key === "ArrowUp") (current?.previousElementSibling as HTMLElement | null)?.focus();
-    else if (event.key === "Enter" && current?.dataset.trial) onTrial(Number(current.dataset.trial));
+    else if (event.key === "ArrowUp")
+      (current?.previousElementSibling as HTMLElement | null)?.focus();
+    else if (event.key === "Enter" && current?.dataset.trial)
+      onTrial(Number(current.dataset.trial));
     else return;
     event.preventDefault();
   };
@@ -141,25 +189,54 @@ export function TrialTable({ run, parameters, route, selected, onTrial, version 
     <>
       <Filters parameters={parameters} route={route} />
       {error && <Failure error={error} />}
-      <div className="grid" role="table" aria-label="trials" aria-rowcount={(total ?? 0) + 1} ref={body} tabIndex={0}>
+      <div
+        className="grid"
+        role="table"
+        aria-label="trials"
+        aria-rowcount={(total ?? 0) + 1}
+        ref={body}
+        tabIndex={0}
+      >
         <div className="sheet" style={{ ...template, height: rowHeight * ((total ?? 0) + 1) }}>
           <Header columns={columns} route={route} />
-          <div className="rows" role="rowgroup" onKeyDown={move} style={{ transform: `translateY(${first * rowHeight}px)` }}>
+          <div
+            className="rows"
+            role="rowgroup"
+            onKeyDown={move}
+            style={{ transform: `translateY(${first * rowHeight}px)` }}
+          >
             {Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => {
               const row = rows.current?.row(first + i);
               return (
-                <div key={first + i} className={`row ${row && row.number === selected ? "chosen" : ""}`} role="row"
-                  aria-rowindex={first + i + 2} tabIndex={0} data-trial={row?.number} onClick={() => row && onTrial(row.number)}>
-                  {row
-                    ? columns.map((one) => <div key={one.key} role="cell" className={one.right ? "right" : ""}>{one.cell(row)}</div>)
-                    : <div role="cell" className="waiting">…</div>}
+                <div
+                  key={first + i}
+                  className={`row ${row && row.number === selected ? "chosen" : ""}`}
+                  role="row"
+                  aria-rowindex={first + i + 2}
+                  tabIndex={0}
+                  data-trial={row?.number}
+                  onClick={() => row && onTrial(row.number)}
+                >
+                  {row ? (
+                    columns.map((one) => (
+                      <div key={one.key} role="cell" className={one.right ? "right" : ""}>
+                        {one.cell(row)}
+                      </div>
+                    ))
+                  ) : (
+                    <div role="cell" className="waiting">
+                      …
+                    </div>
+                  )}
                 </div>
               );
             })}
           </div>
         </div>
       </div>
-      <p className="hint" role="status">{total === null ? "Loading trials…" : `${total.toLocaleString("en")} trials`}</p>
+      <p className="hint" role="status">
+        {total === null ? "Loading trials…" : `${total.toLocaleString("en")} trials`}
+      </p>
     </>
   );
 }
