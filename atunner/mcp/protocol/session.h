@@ -1,5 +1,5 @@
 // The protocol: one message in, messages out. Transports (standard input and output, HTTP) carry
-// lines to and fro and know nothing of their contents.
+// lines both ways and know nothing of their contents.
 //
 // Two revisions are served. In 2025-11-25 a client sends `initialize` first and the session keeps
 // the agreed revision. In 2026-07-28 every request carries its revision and the client's

@@ -1,16 +1,18 @@
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { useGet } from "./api/hooks";
 import type { Status } from "./api/types";
 import { useRoute, type Route } from "./lib/route";
-import { Empty } from "./parts/basics";
-import { Compare } from "./pages/Compare";
+import { Empty, Loading } from "./parts/basics";
 import { Devices } from "./pages/Devices";
 import { Job } from "./pages/Job";
 import { Jobs } from "./pages/Jobs";
 import { Login } from "./pages/Login";
-import { Run } from "./pages/Run";
 import { Runs } from "./pages/Runs";
 import { Submit } from "./pages/Submit";
+
+// The pages with charts of ECharts load it when they are opened.
+const Compare = lazy(() => import("./pages/Compare"));
+const Run = lazy(() => import("./pages/Run"));
 
 const places = [
   ["jobs", "Jobs"],
@@ -99,7 +101,13 @@ export function App() {
         <ThemeButton />
       </header>
       <main id="main" tabIndex={-1}>
-        {error?.status === 401 ? <Login done={reload} /> : <Page route={route} />}
+        {error?.status === 401 ? (
+          <Login done={reload} />
+        ) : (
+          <Suspense fallback={<Loading what="the page" />}>
+            <Page route={route} />
+          </Suspense>
+        )}
       </main>
     </>
   );

@@ -2,7 +2,8 @@
 // --server the API is the recorded one. With --shots FOLDER every page is kept as a picture at three
 // widths. Exit code 77: no Chromium.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { parseArgs } from "node:util";
 import puppeteer from "puppeteer-core";
 import { makeServer } from "./recorded_server.mjs";
@@ -19,6 +20,7 @@ if (!existsSync(options.chromium)) {
   process.exit(77);
 }
 
+const recordedRun = "20261127-2201-softmax-552a";
 const faults = [];
 let server = null;
 let base = options.server;
@@ -136,9 +138,64 @@ async function testDarkAndMissing() {
   await page.waitForSelector(".failure");
 }
 
+async function settled() {
+  await page.waitForSelector("h1");
+  await page.waitForFunction(() => !document.querySelector(".spinner, .waiting"));
+  await new Promise((done) => setTimeout(done, 300));
+}
+
+/** Serious findings of axe-core on each page, in both colour schemes. */
+async function testAccessible() {
+  const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  const hashes = [
+    "jobs",
+    "runs",
+    "submit",
+    "devices",
+    "compare",
+    ...(options.server ? [] : [`runs/${recordedRun}?trial=7`]),
+  ];
+  for (const scheme of ["light", "dark"]) {
+    await page.evaluate((one) => localStorage.setItem("theme", one), scheme);
+    for (const hash of hashes) {
+      await page.goto("about:blank");
+      await page.goto(`${base}/#/${hash}`);
+      await settled();
+      await page.evaluate(axe);
+      const found = await page.evaluate(() => window.axe.run());
+      assert.ok(found.passes.length > 5, `axe looked at ${hash}`);
+      for (const one of found.violations.filter((v) => ["serious", "critical"].includes(v.impact)))
+        faults.push(
+          `axe, ${hash}, ${scheme}: ${one.id}: ${one.nodes
+            .map((n) => n.html.slice(0, 120))
+            .slice(0, 3)
+            .join(" | ")}`,
+        );
+    }
+  }
+}
+
+/** A picture of a job that is running. */
+async function shotOfJob(folder, width, scheme) {
+  const body = JSON.stringify({
+    kind: "operator",
+    operator: "softmax",
+    shapes: [[8192, 4096]],
+    target_gpu: "A100",
+    budget: { trials: 400 },
+  });
+  const answer = await fetch(`${base}/api/v1/jobs`, { method: "POST", body });
+  const { id } = await answer.json();
+  await page.goto("about:blank");
+  await page.goto(`${base}/#/jobs/${id}`);
+  await page.waitForFunction(() => /(4|5)\d \/ 400/.test(document.body.innerText));
+  await page.screenshot({ path: `${folder}/job-${width}-${scheme}.png` });
+  await fetch(`${base}/api/v1/jobs/${id}`, { method: "DELETE" });
+}
+
 async function shots(folder) {
   mkdirSync(folder, { recursive: true });
-  const run = "20261127-2201-softmax-552a";
+  const run = recordedRun;
   const places = {
     jobs: "jobs",
     submit: "submit",
@@ -152,16 +209,18 @@ async function shots(folder) {
     await page.evaluate((one) => localStorage.setItem("theme", one), scheme);
     for (const width of [1280, 768, 390]) {
       await page.setViewport({ width, height: 860 });
+      if (!options.server) await shotOfJob(folder, width, scheme);
       for (const [name, hash] of Object.entries(places)) {
         if (scheme === "dark" && width !== 1280) continue;
         await page.goto("about:blank");
         await page.goto(`${base}/#/${hash}`);
-        await new Promise((done) => setTimeout(done, 900));
+        await settled();
         const wide = await page.evaluate(
           () => document.documentElement.scrollWidth - window.innerWidth,
         );
         if (wide > 0) faults.push(`${name} at ${width} is ${wide} pixels too wide`);
-        await page.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png`, fullPage: true });
+        const fullPage = name !== "run" || width < 1280;
+        await page.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png`, fullPage });
       }
     }
   }
@@ -183,6 +242,7 @@ await goOn("run, heatmap, trial", testRun);
 if (!options.server) await goOn("100000 trials", testManyRows);
 if (!options.server) await goOn("compare", testCompare);
 await goOn("dark colours, unknown run", testDarkAndMissing);
+await goOn("accessible", testAccessible);
 if (options.shots) await shots(options.shots);
 await browser.close();
 server?.closeAllConnections();

@@ -1,11 +1,11 @@
 import { useCallback } from "react";
 import { useGet } from "../api/hooks";
 import type { Run } from "../api/types";
+import { baselineNs } from "../lib/baseline";
 import { durationText, timeText } from "../lib/format";
 import { replaceQuery, routeText, type Route } from "../lib/route";
 import { Card, Empty, EvidenceTag, Failure, Loading } from "../parts/basics";
 import { Chart, color } from "../parts/chart";
-import { baselineNs } from "./Run";
 
 type Fact = [string, (run: Run) => React.ReactNode];
 
@@ -147,7 +147,7 @@ function Choice({ label, name, route }: { label: string; name: "a" | "b"; route:
   );
 }
 
-export function Compare({ route }: { route: Route }) {
+export default function Compare({ route }: { route: Route }) {
   const path = (name: string) => {
     const id = route.query.get(name);
     return id ? `/runs/${encodeURIComponent(id)}` : null;

@@ -1,6 +1,7 @@
 import { useCallback, useState } from "react";
 import { useGet } from "../api/hooks";
 import type { Run as RunType, TrialRow } from "../api/types";
+import { baselineNs } from "../lib/baseline";
 import { agoText, durationText, timeText } from "../lib/format";
 import { replaceQuery, type Route } from "../lib/route";
 import { Card, EvidenceTag, Failure, Figure, Loading, Tag } from "../parts/basics";
@@ -10,14 +11,6 @@ import { TrialTable } from "../parts/TrialTable";
 
 /** The fastest trials, of which the heatmap shows the best of each cell. */
 const mostForHeatmap = 10000;
-
-export function baselineNs(run: RunType): { name: string; ns: number } | null {
-  for (const one of run.summary?.baselines ?? []) {
-    const ns = one.measurement?.median_ns ?? one.measurement?.time_ns ?? one.estimate?.time_ns;
-    if (ns) return { name: one.name, ns };
-  }
-  return null;
-}
 
 function Figures({ run }: { run: RunType }) {
   const baseline = baselineNs(run);
@@ -54,7 +47,7 @@ function Figures({ run }: { run: RunType }) {
   );
 }
 
-export function Run({ id, route }: { id: string; route: Route }) {
+export default function Run({ id, route }: { id: string; route: Route }) {
   const name = encodeURIComponent(id);
   const { data: run, error, reload } = useGet<RunType>(`/runs/${name}`);
   const heat = useGet<{ trials: TrialRow[]; total: number }>(

@@ -23,7 +23,10 @@ function optionsFor(width: number): uPlot.Options {
   return {
     width,
     height: width < 500 ? 220 : 300,
-    scales: { x: { time: false }, y: { distr: 3 } },
+    scales: {
+      x: { time: false },
+      y: { distr: 3, range: (_: uPlot, low: number, high: number) => [low / 1.2, high * 1.2] },
+    },
     axes: [
       { ...axis, label: "trial", incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000] },
       {
