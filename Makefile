@@ -18,8 +18,8 @@
 # Every target installs the packages that it needs and that are missing. JOBS=N limits parallelism.
 # DEV_FLAGS holds further flags of cmake for make test.
 .PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
-        check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test bench-gpu \
-        clean help
+        check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test \
+        bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 TIDY ?= changed

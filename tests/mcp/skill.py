@@ -30,7 +30,7 @@ int main() {
 def commands():
     """The command lines of the fenced blocks."""
     blocks = re.findall(r"```sh\n(.*?)```", SKILL.read_text(encoding="utf-8"), re.S)
-    return [line for block in blocks for line in block.splitlines()]
+    return [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
 
 
 def check(line, done):

@@ -125,7 +125,7 @@ std::expected<bool, RpcError> Session::ReadRevision(Request& request) const {
     return true;
   }
   const bool first = request.method == "initialize" || request.method == "ping";
-  if (initialized_ || first) return false;
+  if (first || (initialized_ && request.method != "server/discover")) return false;
   return Refuse(RpcCode::kInvalidParams,
                 fmt::format("send `initialize` first ({}), or '_meta.{}' in each request ({})",
                             kStateful, kVersionKey, kStateless));

@@ -166,6 +166,9 @@ TEST_F(SessionTest, AnswersEachStatelessRequestForItself) {
   EXPECT_EQ(Request("ping", {{"_meta", Meta()}})["error"]["code"], -32601);
   EXPECT_EQ(Request("initialize", {{"_meta", Meta()}})["error"]["code"], -32601);
   EXPECT_EQ(Request("server/discover", Json::object())["error"]["code"], -32602);
+  Begin();
+  EXPECT_EQ(Request("server/discover", Json::object())["error"]["code"], -32602)
+      << "also in a session";
   Json incomplete = Meta();
   incomplete.erase("io.modelcontextprotocol/clientCapabilities");
   EXPECT_EQ(Request("tools/list", {{"_meta", incomplete}})["error"]["code"], -32602);

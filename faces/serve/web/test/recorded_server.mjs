@@ -233,6 +233,7 @@ export function makeServer({ many = 100000, pace = 40 } = {}) {
         event: "trial",
         run,
         number: trial.number,
+        configuration: Object.values(trial.configuration),
         configuration: text(trial.configuration),
         verdict: trial.verdict,
         reason: trial.reason,

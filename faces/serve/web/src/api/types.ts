@@ -141,6 +141,10 @@ export interface Trial {
   estimate?: Record<string, unknown> | null;
   measurement?: Record<string, unknown> | null;
   resources?: Record<string, unknown>[];
+  /** Values in the order of the run's parameters. */
+  configuration?: Value[];
+  /** Of a candidate that is a whole kernel. */
+  kernel?: { source?: { text?: string } };
   note?: string;
 }
 

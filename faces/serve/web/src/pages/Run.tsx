@@ -127,6 +127,7 @@ export default function Run({ id, route }: { id: string; route: Route }) {
           <TrialDetail
             run={run.id}
             number={selected}
+            parameters={parameters}
             close={() => replaceQuery(route, { trial: null })}
           />
         )}

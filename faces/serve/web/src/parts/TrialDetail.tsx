@@ -1,5 +1,5 @@
 import { useGet } from "../api/hooks";
-import type { Trial } from "../api/types";
+import type { Parameter, Trial } from "../api/types";
 import { Failure, Loading, Tag } from "./basics";
 
 function numberText(value: unknown): string {
@@ -76,14 +76,23 @@ function Checks({ trial }: { trial: Trial }) {
   );
 }
 
+/** The trial's values, which the store keeps in the order of the parameters. */
+function named(trial: Trial, parameters: Parameter[]): Record<string, unknown> | null {
+  if (!trial.configuration) return null;
+  const pairs = parameters.map((one, i) => [one.name, String(trial.configuration?.[i] ?? "")]);
+  return Object.fromEntries(pairs);
+}
+
 /** One candidate: verdict with every check, time, and what the compiler made of it. */
 export function TrialDetail({
   run,
   number,
+  parameters,
   close,
 }: {
   run: string;
   number: number;
+  parameters: Parameter[];
   close: () => void;
 }) {
   const { data, error, reload } = useGet<Trial>(
@@ -105,6 +114,7 @@ export function TrialDetail({
             <Tag text={data.verdict.kind} /> {data.verdict.reason || "Every check passed."}
           </p>
           {data.note && <p className="hint">{data.note}</p>}
+          <Facts title="Configuration" facts={named(data, parameters)} />
           <Facts title="Measured" facts={data.measurement} />
           <Facts title="Predicted" facts={data.estimate} />
           {data.resources?.map((one, i) => (
@@ -115,6 +125,14 @@ export function TrialDetail({
             />
           ))}
           <Checks trial={data} />
+          {data.kernel?.source?.text && (
+            <>
+              <h3>Source</h3>
+              <pre className="source" tabIndex={0}>
+                {data.kernel.source.text}
+              </pre>
+            </>
+          )}
         </>
       )}
     </aside>

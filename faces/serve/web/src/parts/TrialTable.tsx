@@ -65,11 +65,17 @@ export function trialsPath(run: string, route: Route, offset: number, limit: num
 function Filters({ parameters, route }: { parameters: Parameter[]; route: Route }) {
   const verdicts = [
     "correct",
-    "wrong-result",
-    "compile-error",
-    "illegal-access",
-    "unchecked",
     "sampled",
+    "unchecked",
+    "wrong-result",
+    "low-precision",
+    "compile-error",
+    "resource-limit",
+    "out-of-bounds",
+    "race",
+    "nondeterministic",
+    "timeout",
+    "crash",
   ];
   const tunable = parameters.filter((one) => one.values.length > 1);
   return (
