@@ -10,13 +10,16 @@
 # make tsan      tests with threads (tune, judge, jobs) under the thread sanitizer
 # make fuzz      every fuzz target for a minute; FUZZ_SECONDS=5 for five seconds
 # make coverage  tests with gcov, then the share of lines that they reach, by room
+# make web       builds the dashboard (needs npm); make build then puts it into the program
+# make web-test  its tests, and Chromium drives its pages
 # make bench-gpu times rows, products and matrix products on the GPU of this machine
 #                (docs/benchmarks.md has the other commands)
 # make clean     removes build/
 # Every target installs the packages that it needs and that are missing. JOBS=N limits parallelism.
 # DEV_FLAGS holds further flags of cmake for make test.
 .PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
-        check-layers check-headers tidy format bless asan tsan fuzz coverage bench-gpu clean help
+        check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test \
+        bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 TIDY ?= changed
@@ -51,6 +54,14 @@ test: dev-build
 
 test-all: dev-build
 	@$(call run-tests,dev,)
+
+WEB := faces/serve/web
+web:
+	@command -v npm >/dev/null || { echo "make web needs npm: apt-get install npm"; exit 1; }
+	cd $(WEB) && npm ci --no-audit --no-fund && npm run build
+
+web-test: web
+	cd $(WEB) && npm test && npm run test:page
 
 check:  # -k: all findings of all parts
 	@scripts/install_dependencies.sh check

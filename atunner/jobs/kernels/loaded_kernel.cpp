@@ -1,12 +1,9 @@
 #include "atunner/jobs/kernels/loaded_kernel.h"
 
-#include <algorithm>
-#include <sstream>
-
-#include "atunner/base/closest_name.h"
 #include "atunner/base/files.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/jobs/kernels/artifact_kernel.h"
+#include "atunner/jobs/kernels/proposal.h"
 #include "atunner/jobs/requests/tasks.h"
 #include "atunner/jobs/requests/user_sources.h"
 
@@ -15,57 +12,22 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 
-Status SetParameter(const ParameterSpace& space, const std::string& setting,
-                    Configuration& configuration) {
-  const size_t equals = setting.find('=');
-  const std::string name = setting.substr(0, equals);
-  const int at = space.Find(name);
-  if (at < 0 || equals == std::string::npos) {
-    const std::string near = ClosestName(name, space.Names());
-    return Invalid(
-        "'" + setting + "' sets no parameter of this kernel", "request.configuration",
-        near.empty() ? "write name=value, with commas between" : "did you mean '" + near + "'?");
-  }
-  const std::vector<Value>& values = space.parameters[static_cast<size_t>(at)].values;
-  const auto value = std::ranges::find_if(
-      values, [&](const Value& v) { return ToString(v) == setting.substr(equals + 1); });
-  if (value == values.end()) {
-    std::string listed;
-    for (const Value& v : values) listed += (listed.empty() ? "" : ", ") + ToString(v);
-    return Invalid("'" + setting.substr(equals + 1) + "' is no value of '" + name + "'",
-                   "request.configuration", "use " + listed);
-  }
-  configuration.values[static_cast<size_t>(at)] = *value;
-  return {};
-}
-
-Result<Configuration> ConfigurationOf(const ScheduleTemplate& schedule, const std::string& text) {
-  Configuration configuration = schedule.Default();
-  std::istringstream settings(text);
-  for (std::string setting; std::getline(settings, setting, ',');)
-    ATUNNER_RETURN_IF_ERROR(SetParameter(schedule.space(), setting, configuration));
-  ATUNNER_TRY(const bool allowed, schedule.space().Allows(configuration, schedule.spec().dims));
-  if (!allowed)
-    return Invalid("the constraints rule this configuration out", "request.configuration " + text);
-  return configuration;
-}
-
-Result<LoadedKernel> FromTemplate(const ScheduleTemplate& schedule, const KernelRequest& request,
-                                  const Target& target, Compiler& compiler) {
+/// Renders and compiles one configuration. Messages name `file`.
+Result<LoadedKernel> FromTemplate(const ScheduleTemplate& schedule, const std::string& settings,
+                                  const Path& file, const Target& target, Compiler& compiler) {
   LoadedKernel loaded;
   loaded.spec = schedule.spec();
   loaded.name = loaded.spec.name;
-  ATUNNER_TRY(const Configuration configuration, ConfigurationOf(schedule, request.configuration));
+  ATUNNER_TRY(const Configuration configuration, ConfigurationOf(schedule, settings));
   loaded.configuration = schedule.space().Describe(configuration);
   ATUNNER_TRY(const RenderedKernel kernel, schedule.Render(configuration));
   loaded.source_name = kernel.source.name;
   loaded.source = kernel.source.text;
-  loaded.folder = request.file.parent_path();
+  loaded.folder = file.parent_path();
   loaded.candidate.plan = kernel.plan;
   ATUNNER_TRY(CompileOutcome outcome,
               compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
-  if (!outcome.ok())
-    return Invalid("the kernel does not compile: " + outcome.error, request.file.string());
+  if (!outcome.ok()) return Invalid("the kernel does not compile: " + outcome.error, file.string());
   loaded.candidate.module = *std::move(outcome.module);
   return loaded;
 }
@@ -110,7 +72,7 @@ Result<LoadedKernel> LoadKernel(const KernelRequest& request, const Target& targ
   if (request.task) {
     ATUNNER_TRY(const KernelSpec spec, SpecOf(*request.task));
     ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
-    return FromTemplate(*schedule, request, target, compiler);
+    return FromTemplate(*schedule, request.configuration, request.file, target, compiler);
   }
   if (IsFolder(request.file)) return FromArtifact(request, target, compiler);
   SourceOptions options;
@@ -118,7 +80,12 @@ Result<LoadedKernel> LoadKernel(const KernelRequest& request, const Target& targ
   options.multiprocessors = target.profile.sms;
   ATUNNER_TRY(UserKernel kernel, ReadUserKernel(request.file.string(), options));
   ATUNNER_TRY(const auto schedule, TemplateOf(kernel, request.file.string(), events, false));
-  return FromTemplate(*schedule, request, target, compiler);
+  return FromTemplate(*schedule, request.configuration, request.file, target, compiler);
+}
+
+Result<LoadedKernel> LoadKernel(const ScheduleTemplate& schedule, const std::string& configuration,
+                                const Target& target, Compiler& compiler) {
+  return FromTemplate(schedule, configuration, {}, target, compiler);
 }
 
 Result<std::unique_ptr<KernelOnVirtualGpu>> KernelOnVirtualGpu::Make(const LoadedKernel& kernel,

@@ -8,6 +8,7 @@
 
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
+#include "atunner/model/schedule/schedule_template.h"
 #include "atunner/verify/launch/task_buffers.h"
 #include "atunner/vgpu/virtual_gpu.h"
 
@@ -28,6 +29,10 @@ struct LoadedKernel {
 Result<LoadedKernel> LoadKernel(const KernelRequest& request, const Target& target,
                                 Compiler& compiler, const EventSink& events);
 
+/// One configuration of a schedule, "tile=16,unroll=4", compiled for `target`.
+Result<LoadedKernel> LoadKernel(const ScheduleTemplate& schedule, const std::string& configuration,
+                                const Target& target, Compiler& compiler);
+
 /// The GPU that a request names. Nothing is executed on it.
 Result<Target> TargetOf(const KernelRequest& request, Devices& devices);
 
@@ -39,6 +44,7 @@ class KernelOnVirtualGpu {
   vgpu::VirtualGpu& gpu() { return gpu_; }
   LoadedModule& module() { return *module_; }
   const std::vector<BoundStep>& steps() const { return plan_->steps; }
+  const TaskBuffers& buffers() const { return *buffers_; }
 
  private:
   explicit KernelOnVirtualGpu(const DeviceProfile& profile) : gpu_(profile) { gpu_.TrackMemory(); }

@@ -61,6 +61,15 @@ void NameKernels(const CompiledModule& module, std::vector<Hazard>& hazards) {
 Result<SanitizedKernel> SanitizeOne(const SanitizeRequest& request, const Target& target,
                                     Compiler& compiler, const EventSink& events) {
   ATUNNER_TRY(const LoadedKernel kernel, LoadKernel(request.kernel, target, compiler, events));
+  return SanitizeLoaded(
+      kernel, target, compiler,
+      OptionsOfChecks(request.groups, request.kernel.timeout_seconds, request.max_instructions));
+}
+
+}  // namespace
+
+Result<SanitizedKernel> SanitizeLoaded(const LoadedKernel& kernel, const Target& target,
+                                       Compiler& compiler, const LaunchOptions& options) {
   ATUNNER_TRY(const auto device, KernelOnVirtualGpu::Make(kernel, target, compiler));
   SanitizedKernel found;
   found.kernel = kernel.name;
@@ -69,15 +78,11 @@ Result<SanitizedKernel> SanitizeOne(const SanitizeRequest& request, const Target
   found.source_name = kernel.source_name;
   found.source = kernel.source;
   found.folder = kernel.folder;
-  const LaunchOptions options = OptionsOfChecks(request.groups, request.kernel.timeout_seconds,
-                                                request.max_instructions);
   ATUNNER_RETURN_IF_ERROR(RunSteps(*device, options, found));
   JoinSides(found.hazards);
   NameKernels(kernel.candidate.module, found.hazards);
   return found;
 }
-
-}  // namespace
 
 Result<SanitizeResult> Sanitize(const SanitizeRequest& request, Services& services,
                                 const EventSink& events, std::stop_token stop) {

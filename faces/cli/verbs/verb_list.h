@@ -78,5 +78,6 @@ void AddOperators(VerbList& verbs);
 void AddTest(VerbList& verbs);
 void AddRuns(VerbList& verbs);
 void AddConfig(VerbList& verbs);
+void AddMcp(VerbList& verbs);
 
 }  // namespace atunner::cli

@@ -1,0 +1,239 @@
+import { useEffect, useMemo, useState } from "react";
+import { ApiError, send } from "../api/client";
+import { useEvents, useGet } from "../api/hooks";
+import type { Job as JobType, TrialEvent } from "../api/types";
+import { agoText, durationText, speedupText, timeText } from "../lib/format";
+import { routeText } from "../lib/route";
+import { Card, Empty, EvidenceTag, Failure, Figure, Loading, Tag } from "../parts/basics";
+import { LiveChart } from "../parts/LiveChart";
+
+const streamed = [
+  "state",
+  "trial",
+  "note",
+  "baseline",
+  "finalists",
+  "run_started",
+  "run_stopped",
+  "end",
+];
+
+/** A job and its trials, kept up to date by the event stream. */
+function useLive(id: string) {
+  const first = useGet<JobType>(`/jobs/${encodeURIComponent(id)}`);
+  const [job, setJob] = useState<JobType | null>(null);
+  const [trials, setTrials] = useState<TrialEvent[]>([]);
+  const [note, setNote] = useState("");
+  useEffect(() => {
+    setJob(null);
+    setTrials([]);
+    setNote("");
+  }, [id]);
+  const open = useEvents(`/jobs/${encodeURIComponent(id)}/events`, streamed, (name, data) => {
+    if (name === "state" || name === "end")
+      setJob((old) => ({ ...(old ?? first.data), ...(data as JobType) }));
+    else if (name === "trial") setTrials((old) => [...old, data as TrialEvent]);
+    else if (name === "finalists") setNote("The best candidates are examined again.");
+    else if (name === "run_stopped")
+      setNote(`Stopped: ${(data as { reason?: string }).reason ?? ""}`);
+  });
+  return { job: job ?? first.data, trials, note, open, error: first.error, reload: first.reload };
+}
+
+function Figures({ job, trials }: { job: JobType; trials: TrialEvent[] }) {
+  const last = trials.at(-1);
+  const best = last?.best_ns ?? job.best?.time_ns;
+  const used = last?.trials_done ?? job.budget.used_trials;
+  const seconds = Math.max(last?.seconds ?? 0, job.budget.used_seconds);
+  const ended = job.state !== "running" && job.state !== "queued";
+  const speedup = ended || !job.baseline || !best ? job.speedup : job.baseline.time_ns / best;
+  return (
+    <dl className="figures" aria-live="polite">
+      <Figure
+        label="best so far"
+        value={timeText(ended ? job.best?.time_ns : best)}
+        detail={best && <EvidenceTag evidence={job.evidence} />}
+      />
+      <Figure
+        label="speed-up"
+        value={speedupText(speedup)}
+        detail={job.baseline && `over ${job.baseline.name}, ${timeText(job.baseline.time_ns)}`}
+      />
+      <Figure
+        label="trials"
+        value={`${used}${job.budget.trials ? ` / ${job.budget.trials}` : ""}`}
+        detail={seconds > 0 && used > 0 ? `${((60 * used) / seconds).toFixed(0)} a minute` : ""}
+      />
+      <Figure
+        label="time spent"
+        value={durationText(seconds)}
+        detail={job.worker && `on ${job.worker}`}
+      />
+    </dl>
+  );
+}
+
+function Recent({ trials, run }: { trials: TrialEvent[]; run: string | undefined }) {
+  const newest = trials.slice(-8).reverse();
+  return (
+    <table className="stack">
+      <thead>
+        <tr>
+          <th className="right">#</th>
+          <th className="right">time</th>
+          <th>verdict</th>
+          <th>configuration</th>
+        </tr>
+      </thead>
+      <tbody>
+        {newest.map((one) => (
+          <tr key={`${one.run} ${one.number}`}>
+            <td className="right" data-label="trial">
+              {run ? (
+                <a href={routeText(["runs", one.run ?? run], { trial: String(one.number) })}>
+                  {one.number}
+                </a>
+              ) : (
+                one.number
+              )}
+            </td>
+            <td className="right" data-label="time">
+              {timeText(one.time_ns)}
+            </td>
+            <td data-label="verdict">
+              <Tag text={one.verdict} />
+            </td>
+            <td data-label="configuration">
+              <code>{one.configuration}</code>
+              {one.reason && <small>{one.reason}</small>}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Files({ job }: { job: JobType }) {
+  const { data } = useGet<{ files: { path: string; bytes: number }[] }>(
+    job.artifact ? `/jobs/${encodeURIComponent(job.id)}/artifacts` : null,
+  );
+  if (!job.artifact) return null;
+  const base = `/api/v1/jobs/${encodeURIComponent(job.id)}`;
+  return (
+    <Card
+      title="Artifact"
+      tools={
+        <a className="button" href={`${base}/artifacts.tar`} download>
+          Download all
+        </a>
+      }
+    >
+      <ul className="files">
+        {data?.files.map((file) => (
+          <li key={file.path}>
+            <a
+              href={`${base}/artifacts/${file.path.split("/").map(encodeURIComponent).join("/")}`}
+              download
+            >
+              {file.path}
+            </a>{" "}
+            <small>{Math.ceil(file.bytes / 1024)} kB</small>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+export function Job({ id }: { id: string }) {
+  const { job, trials, note, open, error, reload } = useLive(id);
+  const [refused, setRefused] = useState<ApiError | null>(null);
+  const [asked, setAsked] = useState(false);
+  const points = useMemo(
+    () => trials.map((one, i) => ({ trial: i + 1, time_ns: one.time_ns, best_ns: one.best_ns })),
+    [trials],
+  );
+  if (error && !job) return <Failure error={error} retry={reload} />;
+  if (!job) return <Loading what="the job" />;
+  const ended = job.state !== "running" && job.state !== "queued";
+  const cancel = async () => {
+    setAsked(true);
+    try {
+      await send("DELETE", `/jobs/${encodeURIComponent(id)}`);
+    } catch (failure) {
+      setAsked(false);
+      if (failure instanceof ApiError) setRefused(failure);
+    }
+  };
+  const run = job.best?.run ?? job.runs.at(-1);
+  return (
+    <>
+      <div className="title">
+        <h1>
+          {job.name}{" "}
+          <Tag text={!ended && (asked || job.cancel_requested) ? "cancelling" : job.state} />
+        </h1>
+        <div className="tools">
+          {!ended && <span className="hint">{open ? "live" : "connecting…"}</span>}
+          {run && (
+            <a className="button" href={routeText(["runs", run])}>
+              Trials and heatmap
+            </a>
+          )}
+          {!ended && (
+            <button type="button" className="danger" onClick={cancel} disabled={asked}>
+              Cancel, keep the best
+            </button>
+          )}
+        </div>
+      </div>
+      <p className="hint">
+        {job.device ?? job.request.target_gpu}, submitted {agoText(job.created)}
+        {job.request.shapes
+          ? `, shapes ${job.request.shapes.map((s) => s.join("×")).join(" ")}`
+          : ""}
+        {job.request.dtype ? `, ${job.request.dtype}` : ""}
+        {note ? `. ${note}` : ""}
+      </p>
+      {refused && <Failure error={refused} />}
+      {job.error && (
+        <div className="state failure" role="alert">
+          <p>{job.error.detail}</p>
+          {job.error.hint && <p>{job.error.hint}</p>}
+        </div>
+      )}
+      <Figures job={job} trials={trials} />
+      {trials.length > 0 ? (
+        <>
+          <Card title="Best so far">
+            <LiveChart points={points} />
+          </Card>
+          {job.best && (
+            <Card title="Best configuration">
+              <p>
+                <code>{job.best.configuration}</code>
+              </p>
+            </Card>
+          )}
+          <Card title="Newest trials">
+            <Recent trials={trials} run={run} />
+          </Card>
+        </>
+      ) : (
+        !job.error && (
+          <Empty>
+            <p>
+              {job.state === "queued"
+                ? "Waiting for a worker."
+                : ended
+                  ? "This job made no trials."
+                  : "The first kernels are compiled…"}
+            </p>
+          </Empty>
+        )
+      )}
+      <Files job={job} />
+    </>
+  );
+}
