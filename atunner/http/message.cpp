@@ -56,6 +56,11 @@ bool Stream::closed() const {
   return closed_ || finished_;
 }
 
+size_t Stream::waiting() const {
+  const std::scoped_lock lock(mutex_);
+  return waiting_.size();
+}
+
 void Stream::OnChange(std::function<void()> wake) {
   const std::scoped_lock lock(mutex_);
   wake_ = std::move(wake);

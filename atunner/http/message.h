@@ -51,6 +51,8 @@ class Stream {
   void Finish();
   /// True when nobody listens any more.
   bool closed() const;
+  /// Bytes that the client has not taken yet.
+  size_t waiting() const;
 
   // For the server.
   void OnChange(std::function<void()> wake);

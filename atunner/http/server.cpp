@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -225,7 +226,7 @@ std::string BodyProblem(int status, const BodyPlan& plan) {
 asio::awaitable<bool> Connection::ServeOne() {
   Parser parser;
   parser.header_limit(shared_.options.header_bytes);
-  parser.body_limit(boost::none);
+  parser.body_limit(std::numeric_limits<uint64_t>::max());  // BodyPlan has the limit
   if (!co_await ReadHead(parser)) co_return false;
   Request request = HeadOf(parser);
   const bool head_only = request.method == "HEAD";

@@ -99,7 +99,8 @@ TEST(QueueProcess, KilledProcessesLoseNothingAndRecordNothingTwice) {
     EXPECT_EQ(job.state, State::kSucceeded);
     std::map<std::string, int> seen;
     int of_winner = 0;
-    for (const Event& event : queue->Events(job.id, 0, 100000).value()) {
+    const std::vector<Event> events = queue->Events(job.id, 0, 100000).value();
+    for (const Event& event : events) {
       if (event.type == "state") continue;
       EXPECT_EQ(++seen[event.type + event.data], 1) << event.type << event.data;
       of_winner += event.type == "trial" && event.data.starts_with(job.result) ? 1 : 0;

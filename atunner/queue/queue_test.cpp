@@ -28,8 +28,8 @@ class QueueTest : public testing::Test {
   }
   std::vector<std::string> EventsOf(const std::string& job) {
     std::vector<std::string> texts;
-    for (const Event& event : queue_->Events(job, 0, 100).value())
-      texts.push_back(event.type + " " + event.data);
+    const std::vector<Event> events = queue_->Events(job, 0, 100).value();
+    for (const Event& event : events) texts.push_back(event.type + " " + event.data);
     return texts;
   }
 
