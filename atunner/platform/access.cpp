@@ -39,19 +39,19 @@ std::string Hex(const unsigned char* bytes, size_t count) {
   return text;
 }
 
-Result<std::string> RandomHex(size_t count) {
-  std::array<unsigned char, kSecretBytes> bytes{};
-  if (::getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count))
-    return Fail(ErrorCode::kUnavailable, "the system gives no random numbers");
-  return Hex(bytes.data(), count);
-}
-
 Token ReadToken(const Statement& row) {
   return {row.Column(0), row.Column(1), static_cast<uint8_t>(row.IntegerColumn(2)),
           row.Column(3), row.Column(4), row.Column(5)};
 }
 
 }  // namespace
+
+Result<std::string> RandomHex(size_t count) {
+  std::array<unsigned char, kSecretBytes> bytes{};
+  if (::getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count))
+    return Fail(ErrorCode::kUnavailable, "the system gives no random numbers");
+  return Hex(bytes.data(), count);
+}
 
 Result<uint8_t> ParseScopes(std::string_view text) {
   unsigned scopes = 0;

@@ -64,6 +64,9 @@ class Tokens {
   std::mutex mutex_;
 };
 
+/// `bytes` random bytes of the system, at most 32, as hexadecimal digits.
+Result<std::string> RandomHex(size_t bytes);
+
 /// SHA-256 as 64 hexadecimal digits.
 std::string Sha256(std::string_view bytes);
 

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "atunner/base/result.h"
+#include "faces/cli/verbs/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 
@@ -26,7 +27,8 @@ int Main(int argc, char** argv) {
   for (const auto add :
        {AddOptimize, AddGraph, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddApply,
         AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
-        AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig})
+        AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig, AddServe, AddToken,
+        AddWorker, AddSubmit})
     add(verbs);
   return verbs.Execute(argc, argv);
 }

@@ -67,7 +67,6 @@ struct ServeContext {
   platform::RunPages& pages;
   platform::Tokens& tokens;
   jobs::Services& services;
-  EventHub& hub;
   Log& log;
   platform::Uploads uploads;
   /// The secret of the workers that this server starts.
@@ -78,6 +77,8 @@ struct ServeContext {
   double begin = 0;  ///< of the server, by services.clock
   /// Runs that remote workers send, one at a time.
   std::mutex imports;
+  /// Ends first: it reads the rest.
+  std::unique_ptr<EventHub> hub;
 
   Path ArtifactsOf(const std::string& job) const { return options.data / "artifacts" / job; }
   Path Incoming() const { return options.data / "incoming"; }
