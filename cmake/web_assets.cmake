@@ -22,8 +22,10 @@ foreach(file ${files})
     math(EXPR at "${at} + 1")
     list(GET types ${at} type)
   endif()
-  string(APPEND data "asm(\".section .rodata\\natunner_web_${number}:\\n.incbin \\\"${OUT}/${number}.gz\\\"\\n\"\n"
-                     "    \"atunner_web_${number}_end:\\n.byte 0\\n.previous\");\n")
+  set(symbol atunner_web_${number})
+  string(APPEND data "asm(\".section .rodata\\n${symbol}:\\n\"\n"
+                     "    \".incbin \\\"${OUT}/${number}.gz\\\"\\n\"\n"
+                     "    \"${symbol}_end:\\n.byte 0\\n.previous\");\n")
   string(APPEND declarations "extern \"C\" const char atunner_web_${number}[];\n"
                              "extern \"C\" const char atunner_web_${number}_end[];\n")
   string(APPEND rows "    {\"/${file}\", \"${type}\", \"\\\"${hash}\\\"\",\n"

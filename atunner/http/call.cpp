@@ -38,8 +38,7 @@ class Exchange {
   Result<Response> Run(const Request& request) {
     asio::co_spawn(context_, Steps(request), asio::detached);
     context_.run();
-    if (!problem_.empty())
-      return Fail(ErrorCode::kUnavailable, problem_, origin_.Text());
+    if (!problem_.empty()) return Fail(ErrorCode::kUnavailable, problem_, origin_.Text());
     if (error_) return Broken(origin_, error_);
     return std::move(response_);
   }
@@ -146,7 +145,8 @@ Result<Origin> ParseOrigin(const std::string& text, const std::string& field) {
   const size_t colon = rest.rfind(':');
   origin.host = rest.substr(0, colon);
   if (colon != std::string::npos) origin.port = rest.substr(colon + 1);
-  const bool digits = std::ranges::all_of(origin.port, [](unsigned char c) { return std::isdigit(c); });
+  const bool digits = std::ranges::all_of(origin.port,
+                                          [](unsigned char c) { return std::isdigit(c); });
   const bool plain = origin.host.find_first_of("/?#@ ") == std::string::npos;
   if (origin.host.empty() || origin.port.empty() || !digits || !plain)
     return Invalid("'" + text + "' is no server", field, "write http://HOST:PORT");

@@ -20,13 +20,15 @@ struct Origin {
 Result<Origin> ParseOrigin(const std::string& text, const std::string& field);
 
 struct CallOptions {
-  double seconds = 60;                   ///< for everything together
+  double seconds = 60;                     ///< for everything together
   uint64_t max_bytes = uint64_t{1} << 30;  ///< of the answer's body
-  Path to_file;                          ///< where the answer's body goes if not empty
+  Path to_file;                            ///< where the answer's body goes if not empty
 };
 
-/// Sends `request` (method, target, headers, and `body` or `file`) and waits for the answer, whatever
-/// its status. kUnavailable if the server cannot be reached or breaks off, kTimeout if it is slow.
-Result<Response> Call(const Origin& origin, const Request& request, const CallOptions& options = {});
+/// Sends `request` (method, target, headers, and `body` or `file`) and waits for the answer,
+/// whatever its status. kUnavailable if the server cannot be reached or breaks off, kTimeout if it
+/// is slow.
+Result<Response> Call(const Origin& origin, const Request& request,
+                      const CallOptions& options = {});
 
 }  // namespace atunner::http

@@ -72,9 +72,9 @@ struct Response {
   int status = 200;
   Headers headers;
   std::string body;
-  Path file;                        ///< sent instead of `body` if not empty
-  std::shared_ptr<Stream> stream;   ///< sent instead of `body` if there is one
-  std::string keep_alive;           ///< sent by a stream after 15 seconds of silence
+  Path file;                       ///< sent instead of `body` if not empty
+  std::shared_ptr<Stream> stream;  ///< sent instead of `body` if there is one
+  std::string keep_alive;          ///< sent by a stream after 15 seconds of silence
   /// Asked several times a second, instead of all above, until it returns an answer.
   std::function<std::optional<Response>()> later;
 };

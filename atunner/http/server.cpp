@@ -116,8 +116,7 @@ int StatusOf(const error_code& error) {
 /// True for what is the fault of the request's text, not of the network.
 bool IsMalformed(const error_code& error) {
   return error.category() == make_error_code(beast::http::error::bad_method).category() &&
-         error != beast::http::error::end_of_stream &&
-         error != beast::http::error::partial_message;
+         error != beast::http::error::end_of_stream && error != beast::http::error::partial_message;
 }
 
 asio::awaitable<void> Connection::Serve() {
@@ -139,8 +138,7 @@ asio::awaitable<bool> Connection::ReadHead(Parser& parser) {
   if (buffer_.size() == 0) {
     idle_ = true;
     stream_.expires_after(Milliseconds(options.idle_seconds));
-    const size_t got =
-        co_await stream_.async_read_some(buffer_.prepare(kChunk), Into(error));
+    const size_t got = co_await stream_.async_read_some(buffer_.prepare(kChunk), Into(error));
     buffer_.commit(got);
     idle_ = false;
     if (error) co_return false;
@@ -216,8 +214,7 @@ void RemoveFile(const Path& file) {
 }
 
 std::string BodyProblem(int status, const BodyPlan& plan) {
-  if (status == 413)
-    return "the body has more than " + std::to_string(plan.max_bytes) + " bytes";
+  if (status == 413) return "the body has more than " + std::to_string(plan.max_bytes) + " bytes";
   if (status == 503) return "the body cannot be written to disk";
   if (status == 408) return "the body did not come in time";
   return "the body is malformed";
@@ -422,8 +419,8 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, Handler& handler) {
   auto parts = std::make_unique<Parts>(options, handler);
   ATUNNER_RETURN_IF_ERROR(parts->Listen());
-  asio::co_spawn(parts->acceptor.get_executor(), AcceptAll(parts->acceptor, parts->context, parts->shared),
-                 asio::detached);
+  asio::co_spawn(parts->acceptor.get_executor(),
+                 AcceptAll(parts->acceptor, parts->context, parts->shared), asio::detached);
   for (int i = 0; i < options.threads; ++i)
     parts->threads.emplace_back([&context = parts->context] { context.run(); });
   return std::unique_ptr<Server>(new Server(std::move(parts)));

@@ -126,8 +126,8 @@ TEST_F(ServerTest, KeepsConnections) {
 
 TEST_F(ServerTest, RefusesWhatIsNoRequest) {
   for (const char* bytes :
-       {"nonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nbad\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+       {"nonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+        "GET / HTTP/1.1\r\nbad\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "\x16\x03\x01\x02\x03\x04"})
     EXPECT_THAT(Raw(bytes), StartsWith("HTTP/1.1 400 ")) << bytes;
@@ -142,7 +142,8 @@ TEST_F(ServerTest, RefusesLongHeaders) {
 
 TEST_F(ServerTest, DamagedRequestsNeverStopIt) {
   const std::string good =
-      "POST /upload?x=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello";
+      "POST /upload?x=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: "
+      "100-continue\r\n\r\nhello";
   Random random(3);
   for (int i = 0; i < 300; ++i) {
     std::string bytes = good;
@@ -155,7 +156,8 @@ TEST_F(ServerTest, DamagedRequestsNeverStopIt) {
 
 TEST_F(ServerTest, RefusesBeforeTheBodyIsRead) {
   EXPECT_EQ(Call(origin(), {.method = "POST", .target = "/forbidden", .body = "abc"})->status, 403);
-  const auto large = Call(origin(), {.method = "POST", .target = "/", .body = std::string(1001, 'a')});
+  const auto large = Call(origin(),
+                          {.method = "POST", .target = "/", .body = std::string(1001, 'a')});
   EXPECT_EQ(large->status, 413);
   const std::string announced = "POST / HTTP/1.1\r\nContent-Length: 2147483648\r\n\r\n";
   EXPECT_THAT(Raw(announced), StartsWith("HTTP/1.1 413 "));

@@ -15,9 +15,8 @@ int HexValue(char c) {
 
 bool IsSafeSegment(std::string_view segment) {
   if (segment.empty() || segment == "." || segment == "..") return false;
-  return std::ranges::none_of(segment, [](unsigned char c) {
-    return c < 0x20 || c == 0x7f || c == '/' || c == '\\';
-  });
+  return std::ranges::none_of(
+      segment, [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '/' || c == '\\'; });
 }
 
 std::unexpected<Error> BadTarget(std::string_view why) {

@@ -1,8 +1,8 @@
 // Foreign targets of requests: whatever the bytes, segments that lead nowhere else, or a message.
-#include "atunner/http/url.h"
-
 #include <cstdint>
 #include <string_view>
+
+#include "atunner/http/url.h"
 
 #ifndef ATUNNER_FUZZER
 #include <gtest/gtest.h>
@@ -19,7 +19,8 @@ bool Use(std::string_view bytes) {
   std::string rebuilt;
   for (const std::string& segment : url->path) {
     ATUNNER_CHECK(!segment.empty() && segment != "." && segment != "..");
-    ATUNNER_CHECK(segment.find('/') == std::string::npos && segment.find('\0') == std::string::npos);
+    ATUNNER_CHECK(segment.find('/') == std::string::npos &&
+                  segment.find('\0') == std::string::npos);
     rebuilt += "/" + PercentEncode(segment);
   }
   const auto again = ParseUrl(rebuilt.empty() ? "/" : rebuilt);

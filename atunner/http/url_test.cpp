@@ -37,8 +37,8 @@ TEST(Origin, HostAndPort) {
   EXPECT_EQ(ParseOrigin("http://host:8080/", "--server")->Text(), "http://host:8080");
   EXPECT_EQ(ParseOrigin("http://host", "--server")->port, "80");
   EXPECT_EQ(ParseOrigin("https://host", "f").error().code, ErrorCode::kUnsupported);
-  for (const char* text : {"", "host:80", "http://", "http://h:x", "http://h/p", "http://u@h:1",
-                           "http://h:"})
+  for (const char* text :
+       {"", "host:80", "http://", "http://h:x", "http://h/p", "http://u@h:1", "http://h:"})
     EXPECT_EQ(ParseOrigin(text, "f").error().where, "f") << text;
 }
 

@@ -59,7 +59,8 @@ Result<uint8_t> ParseScopes(std::string_view text) {
     const size_t end = std::min(text.find(','), text.size());
     const std::string_view name = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    const auto* const found = std::ranges::find(kScopes, name, [](const auto& s) { return s.first; });
+    const auto* const found = std::ranges::find(kScopes, name,
+                                                [](const auto& s) { return s.first; });
     if (found == std::end(kScopes))
       return Invalid("unknown scope '" + std::string(name) + "'", "scopes",
                      "scopes are read, submit, work and admin");
@@ -132,7 +133,7 @@ Result<NewToken> Tokens::Create(const std::string& name, uint8_t scopes, std::op
 
 Result<std::vector<Token>> Tokens::List() {
   const std::scoped_lock lock(mutex_);
-  Statement select(handle_, std::string(kSelect) + "ORDER BY created, id");
+  Statement select(handle_, fmt::format("{} ORDER BY created, id", kSelect));
   std::vector<Token> tokens;
   int code = 0;
   while ((code = select.Step()) == SQLITE_ROW) tokens.push_back(ReadToken(select));
@@ -157,8 +158,8 @@ Result<std::optional<Token>> Tokens::Check(const std::string& secret) {
   // nothing by its time.
   const std::string hash = Sha256(secret);
   const std::scoped_lock lock(mutex_);
-  Statement select(handle_, std::string(kSelect) + "WHERE hash = ?1 AND (expires = '' OR "
-                                                   "expires > ?2)");
+  Statement select(handle_,
+                   fmt::format("{} WHERE hash = ?1 AND (expires = '' OR expires > ?2)", kSelect));
   const std::string now = UtcTimestamp();
   select.Text(1, hash).Text(2, now);
   const int code = select.Step();

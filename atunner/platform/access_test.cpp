@@ -55,7 +55,7 @@ TEST(Access, TheFileHoldsNoSecretAndIsTheOwnersAlone) {
     secret = tokens->Create("ci", kRead, std::nullopt)->secret;
   }
   EXPECT_THAT(ReadFile(file).value(), Not(HasSubstr(secret.substr(4))));
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 077, 0);
 }

@@ -121,8 +121,8 @@ std::vector<StoredFile> FilesBelow(const Path& folder) {
        at.increment(error)) {
     std::error_code ignored;
     if (fs::is_symlink(at->symlink_status(ignored)) || !at->is_regular_file(ignored)) continue;
-    files.push_back({fs::relative(at->path(), folder, ignored).generic_string(),
-                     at->file_size(ignored)});
+    files.push_back(
+        {fs::relative(at->path(), folder, ignored).generic_string(), at->file_size(ignored)});
   }
   std::ranges::sort(files, {}, &StoredFile::path);
   return files;

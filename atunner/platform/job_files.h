@@ -9,7 +9,8 @@
 
 namespace atunner::platform {
 
-/// "kernel.cu" or "size_1/kernel.cu": True for a relative path of ordinary names, at most eight deep.
+/// "kernel.cu" or "size_1/kernel.cu": True for a relative path of ordinary names, at most eight
+/// deep.
 bool IsSafePath(const std::string& path);
 
 /// True for a name of letters, digits and -_ alone, as ids of uploads and jobs are.

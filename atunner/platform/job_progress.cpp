@@ -58,8 +58,7 @@ void JobProgress::Add(const jobs::TrialEvent& event) {
   trials_ = event.trials_done;
   seconds_ = event.seconds;
   const auto ns = event.trial.ObjectiveNs();
-  if (ns && (!best_ || *ns < best_->ns))
-    best_ = Best{event.trial.number, event.configuration, *ns};
+  if (ns && (!best_ || *ns < best_->ns)) best_ = Best{event.trial.number, event.configuration, *ns};
 }
 
 Json JobProgress::ToJson() const {

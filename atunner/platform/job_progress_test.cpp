@@ -18,7 +18,11 @@ jobs::TrialEvent TrialOf(int64_t number, std::optional<double> ns) {
 }
 
 jobs::RunStartedEvent StartedOf(const std::string& run) {
-  return {.space_size = 9, .budget = {}, .evidence = Evidence::kPredicted, .text = "", .run = run,
+  return {.space_size = 9,
+          .budget = {},
+          .evidence = Evidence::kPredicted,
+          .text = "",
+          .run = run,
           .device = "NVIDIA A100"};
 }
 
@@ -39,8 +43,8 @@ TEST(JobProgress, TheBestSoFarAndTheBudgetUsed) {
   progress.Add(TrialOf(3, 150));
   progress.Add(TrialOf(4, std::nullopt));
   const Json json = progress.ToJson();
-  EXPECT_EQ(json["best"], Json({{"run", "r1"}, {"trial", 2}, {"configuration", "n=2"},
-                                {"time_ns", 100.0}}));
+  EXPECT_EQ(json["best"],
+            Json({{"run", "r1"}, {"trial", 2}, {"configuration", "n=2"}, {"time_ns", 100.0}}));
   EXPECT_EQ(json["baseline"]["name"], "naive");
   EXPECT_EQ(json["speedup"], 3.0);
   EXPECT_EQ(json["evidence"], "predicted");

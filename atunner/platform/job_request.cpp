@@ -279,7 +279,8 @@ std::optional<JobKind> KindOf(FieldReader& fields) {
   if (kind == "operator") return JobKind::kOperator;
   if (kind == "source") return JobKind::kSource;
   if (kind == "graph") return JobKind::kGraph;
-  if (!kind.empty()) fields.Fail("kind", "unknown kind '" + kind + "'", "operator, source or graph");
+  if (!kind.empty())
+    fields.Fail("kind", "unknown kind '" + kind + "'", "operator, source or graph");
   return std::nullopt;
 }
 

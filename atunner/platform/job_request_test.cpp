@@ -47,14 +47,15 @@ TEST(JobRequest, AnOperatorWithAllItsFields) {
   EXPECT_EQ(request->name, "n");
   EXPECT_EQ(CommandOf(*request, ""),
             "atunner optimize --operator softmax --input-shape 4,64 --dtype float16 --target-gpu "
-            "H200 --virtual --budget " + ("'" + request->tuning.budget.ToString() + "'") +
+            "H200 --virtual --budget " +
+                ("'" + request->tuning.budget.ToString() + "'") +
                 " --seed 7 --strategy random --where 'vector == 4' --fresh --no-transfer "
                 "--no-baselines");
 }
 
 TEST(JobRequest, DefaultsAreThoseOfTheCommandLine) {
-  const auto request =
-      Parse(R"({"kind": "operator", "operator": "softmax", "shapes": [[4, 64]]})").value();
+  const auto request = Parse(R"({"kind": "operator", "operator": "softmax", "shapes": [[4, 64]]})")
+                           .value();
   const jobs::TuningOptions defaults;
   EXPECT_EQ(request.tuning.budget.trials, defaults.budget.trials);
   EXPECT_EQ(request.tuning.seed, defaults.seed);

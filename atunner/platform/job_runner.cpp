@@ -18,9 +18,10 @@ constexpr size_t kLargestGraph = size_t{16} << 20;
 
 /// Quoted where a shell would change it.
 std::string Quoted(const std::string& text) {
-  const bool plain = text.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,=:/@") ==
-                     std::string::npos;
+  const bool plain =
+      text.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,=:/@") ==
+      std::string::npos;
   return plain && !text.empty() ? text : "'" + text + "'";
 }
 

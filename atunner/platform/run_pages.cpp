@@ -61,7 +61,8 @@ constexpr const char* kTrialColumns =
     "SELECT number, candidate, kind, proposer, verdict, json_extract(body, '$.verdict.reason'), "
     "objective_ns, coalesce(json_extract(body, '$.configuration'), '[]'), "
     "json_extract(body, '$.resources[0].registers'), json_extract(body, '$.compile_seconds'), "
-    "json_extract(body, '$.judge_seconds'), coalesce(json_extract(body, '$.note'), '') FROM trials ";
+    "json_extract(body, '$.judge_seconds'), coalesce(json_extract(body, '$.note'), '') FROM "
+    "trials ";
 
 Json TrialRow(const Statement& row, const std::vector<std::string>& names) {
   return {{"number", row.IntegerColumn(0)},
@@ -94,9 +95,10 @@ Result<size_t> IndexOf(const std::vector<std::string>& names, const std::string&
 Result<std::string> OrderOf(std::string sort, const std::vector<std::string>& names) {
   const bool down = sort.starts_with('-');
   if (down) sort.erase(0, 1);
-  constexpr std::pair<std::string_view, std::string_view> kColumns[] = {
-      {"number", "number"}, {"time_ns", "objective_ns"}, {"verdict", "verdict"},
-      {"proposer", "proposer"}};
+  constexpr std::pair<std::string_view, std::string_view> kColumns[] = {{"number", "number"},
+                                                                        {"time_ns", "objective_ns"},
+                                                                        {"verdict", "verdict"},
+                                                                        {"proposer", "proposer"}};
   std::string column;
   for (const auto& [name, each] : kColumns) {
     if (name == sort) column = each;
@@ -152,18 +154,18 @@ Result<std::unique_ptr<RunPages>> RunPages::Open(const Path& store) {
 RunPages::~RunPages() { sqlite3_close(handle_); }
 
 std::unexpected<Error> RunPages::Failure(std::string_view action) const {
-  return Fail(ErrorCode::kInternal, "cannot " + std::string(action) + ": " + sqlite3_errmsg(handle_),
-              file_.string());
+  return Fail(ErrorCode::kInternal,
+              "cannot " + std::string(action) + ": " + sqlite3_errmsg(handle_), file_.string());
 }
 
 Result<Json> RunPages::Runs(const RunQuery& query) {
   const std::scoped_lock lock(mutex_);
-  Statement count(handle_, "SELECT count(*) FROM runs " + std::string(kRunFilter));
+  Statement count(handle_, fmt::format("SELECT count(*) FROM runs {}", kRunFilter));
   count.Text(1, query.status).Text(2, query.text);
   if (count.Step() != SQLITE_ROW) return Failure("count the runs");
   Json page{{"runs", Json::array()}, {"total", count.IntegerColumn(0)}};
-  Statement select(handle_, kRunColumns + std::string(kRunFilter) +
-                                "ORDER BY created DESC, id DESC LIMIT ?3 OFFSET ?4");
+  Statement select(handle_, fmt::format("{} {} ORDER BY created DESC, id DESC LIMIT ?3 OFFSET ?4",
+                                        kRunColumns, kRunFilter));
   select.Text(1, query.status).Text(2, query.text).Integer(3, query.limit).Integer(4, query.offset);
   int code = 0;
   while ((code = select.Step()) == SQLITE_ROW) page["runs"].push_back(RunSummary(select, file_));
@@ -173,7 +175,7 @@ Result<Json> RunPages::Runs(const RunQuery& query) {
 
 Result<Json> RunPages::Run(const std::string& id) {
   const std::scoped_lock lock(mutex_);
-  Statement select(handle_, kRunColumns + std::string("WHERE id = ?"));
+  Statement select(handle_, fmt::format("{} WHERE id = ?", kRunColumns));
   select.Text(1, id);
   if (select.Step() != SQLITE_ROW)
     return Fail(ErrorCode::kNotFound, "there is no run '" + id + "'", "id");
@@ -203,12 +205,12 @@ Result<Json> RunPages::Trials(const std::string& run, const TrialQuery& query) {
   ATUNNER_TRY(const std::vector<std::string> names, ParametersOf(run));
   ATUNNER_TRY(const std::string filter, FilterOf(query, names));
   ATUNNER_TRY(const std::string order, OrderOf(query.sort, names));
-  Statement count(handle_, "SELECT count(*) FROM trials " + filter);
+  Statement count(handle_, fmt::format("SELECT count(*) FROM trials {}", filter));
   BindFilter(count, run, query);
   if (count.Step() != SQLITE_ROW) return Failure("count the trials");
   Json page{{"trials", Json::array()}, {"total", count.IntegerColumn(0)}};
-  Statement select(handle_, kTrialColumns + filter + order +
-                                fmt::format("LIMIT {} OFFSET {}", query.limit, query.offset));
+  Statement select(handle_, fmt::format("{} {} {} LIMIT {} OFFSET {}", kTrialColumns, filter, order,
+                                        query.limit, query.offset));
   BindFilter(select, run, query);
   int code = 0;
   while ((code = select.Step()) == SQLITE_ROW) page["trials"].push_back(TrialRow(select, names));

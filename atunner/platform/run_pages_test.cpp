@@ -17,9 +17,17 @@ class RunPagesTest : public testing::Test {
                          {"mode", {std::string("a"), std::string("b")}, ""}};
     store_ = Store::Open(file_).value();
     bool resumed = false;
-    const RunRecord run{"run-1", "key", "atunner optimize", "2026-01-01T00:00:00Z", "running",
-                        "predicted", "A100", R"({"name": "softmax"})",
-                        DumpJson(ToJson(space_)), "{}", 0};
+    const RunRecord run{"run-1",
+                        "key",
+                        "atunner optimize",
+                        "2026-01-01T00:00:00Z",
+                        "running",
+                        "predicted",
+                        "A100",
+                        R"({"name": "softmax"})",
+                        DumpJson(ToJson(space_)),
+                        "{}",
+                        0};
     (void)store_->OpenRun(run, resumed);
     RunRecord other = run;
     other.id = "run-2";

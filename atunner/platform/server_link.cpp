@@ -30,7 +30,8 @@ ErrorCode CodeOf(int status) {
 /// True if the same request may succeed later.
 bool IsPassing(const Result<http::Response>& answer) {
   if (answer) return answer->status == 503;
-  return answer.error().code == ErrorCode::kUnavailable || answer.error().code == ErrorCode::kTimeout;
+  return answer.error().code == ErrorCode::kUnavailable ||
+         answer.error().code == ErrorCode::kTimeout;
 }
 
 class HttpLink : public ServerLink {
@@ -61,10 +62,9 @@ class HttpLink : public ServerLink {
 
   Status SendEvents(const LeasedJob& job, int64_t batch, const Json& events,
                     const Json& progress) override {
-    return Tell(Of(job, "events"), {{"lease", job.lease},
-                                    {"batch", batch},
-                                    {"events", events},
-                                    {"progress", progress}});
+    return Tell(
+        Of(job, "events"),
+        {{"lease", job.lease}, {"batch", batch}, {"events", events}, {"progress", progress}});
   }
 
   Result<Path> Fetch(const std::string& upload, const Path& folder) override {
@@ -99,9 +99,9 @@ class HttpLink : public ServerLink {
       Json some = Json::array();
       for (size_t i = begin; i < std::min(begin + kTrialsAtOnce, trials.size()); ++i)
         some.push_back(ToJson(trials[i]));
-      ATUNNER_RETURN_IF_ERROR(Tell(
-          Of(job, "runs"),
-          {{"lease", job.lease}, {"run", RunJson(run)}, {"trials", std::move(some)}}));
+      ATUNNER_RETURN_IF_ERROR(
+          Tell(Of(job, "runs"),
+               {{"lease", job.lease}, {"run", RunJson(run)}, {"trials", std::move(some)}}));
     }
     return {};
   }
@@ -109,10 +109,8 @@ class HttpLink : public ServerLink {
   Status End(const LeasedJob& job, const std::string& state, const Json& result, const Json& error,
              bool retry) override {
     if (state == "failed")
-      return Tell(Of(job, "fail"), {{"lease", job.lease},
-                                    {"result", result},
-                                    {"error", error},
-                                    {"retry", retry}});
+      return Tell(Of(job, "fail"),
+                  {{"lease", job.lease}, {"result", result}, {"error", error}, {"retry", retry}});
     return Tell(Of(job, "complete"), {{"lease", job.lease}, {"state", state}, {"result", result}});
   }
 
@@ -158,9 +156,9 @@ std::unique_ptr<ServerLink> MakeHttpLink(http::Origin origin, std::string token,
 }
 
 Json RunJson(const RunRecord& run) {
-  return {{"id", run.id},           {"key", run.key},           {"command", run.command},
-          {"created", run.created}, {"status", run.status},     {"evidence", run.evidence},
-          {"device", run.device},   {"spec", run.spec},         {"space", run.space},
+  return {{"id", run.id},           {"key", run.key},        {"command", run.command},
+          {"created", run.created}, {"status", run.status},  {"evidence", run.evidence},
+          {"device", run.device},   {"spec", run.spec},      {"space", run.space},
           {"summary", run.summary}, {"seconds", run.seconds}};
 }
 
@@ -168,9 +166,9 @@ Result<RunRecord> RunFromJson(const Json& json) {
   if (!json.is_object()) return Invalid("must be an object", "run");
   RunRecord run;
   const std::pair<const char*, std::string*> texts[] = {
-      {"id", &run.id},           {"key", &run.key},           {"command", &run.command},
-      {"created", &run.created}, {"status", &run.status},     {"evidence", &run.evidence},
-      {"device", &run.device},   {"spec", &run.spec},         {"space", &run.space},
+      {"id", &run.id},           {"key", &run.key},       {"command", &run.command},
+      {"created", &run.created}, {"status", &run.status}, {"evidence", &run.evidence},
+      {"device", &run.device},   {"spec", &run.spec},     {"space", &run.space},
       {"summary", &run.summary}};
   for (const auto& [name, text] : texts) {
     *text = TextOr(json, name);

@@ -48,8 +48,8 @@ class ServerLink {
                      const Json& error, bool retry) = 0;
 };
 
-/// Over HTTP. A server that does not answer is asked again for `patience_seconds`, so that it may be
-/// restarted meanwhile.
+/// Over HTTP. A server that does not answer is asked again for `patience_seconds`, so that it may
+/// be restarted meanwhile.
 std::unique_ptr<ServerLink> MakeHttpLink(http::Origin origin, std::string token, Clock& clock,
                                          double patience_seconds);
 

@@ -7,8 +7,8 @@
 
 namespace atunner::platform {
 
-/// All files below `folder` in the format ustar (POSIX.1-1988), under `prefix`. The archive of equal
-/// files is equal. kInvalidInput for paths of more than 100 bytes.
+/// All files below `folder` in the format ustar (POSIX.1-1988), under `prefix`. The archive of
+/// equal files is equal. kInvalidInput for paths of more than 100 bytes.
 Result<std::string> TarOf(const Path& folder, const std::string& prefix);
 
 }  // namespace atunner::platform

@@ -25,7 +25,10 @@ bool IsLostLease(const Error& error) { return error.where == "lease"; }
 class Reporter {
  public:
   Reporter(ServerLink& link, const LeasedJob& job, double interval, const std::stop_token& stop)
-      : link_(link), job_(job), interval_(interval), outer_(stop, [this] { stop_.request_stop(); }) {
+      : link_(link),
+        job_(job),
+        interval_(interval),
+        outer_(stop, [this] { stop_.request_stop(); }) {
     thread_ = std::thread([this] { Loop(); });
   }
   ~Reporter() { Finish(); }
@@ -62,13 +65,13 @@ class Reporter {
   void Loop() {
     std::unique_lock lock(mutex_);
     const auto interval = std::chrono::duration<double>(interval_);
-    while (!finished_ && !lost_) {
+    do {
       changed_.wait_for(lock, interval, [this] { return finished_; });
       lock.unlock();
       Beat();
       Flush();
       lock.lock();
-    }
+    } while (!finished_ && !lost_);
   }
 
   void Beat() {

@@ -19,8 +19,8 @@ struct WorkerOptions {
   Path folder;
   /// The worker writes into the server's own store. Otherwise runs and trials are sent at the end.
   bool shares_store = false;
-  double idle_seconds = 0.5;        ///< between two questions for a job
-  double heart_beat_seconds = 1;    ///< also how soon a cancelled job stops
+  double idle_seconds = 0.5;      ///< between two questions for a job
+  double heart_beat_seconds = 1;  ///< also how soon a cancelled job stops
 };
 
 /// Called with one line for each thing that happens: "j-…: begins".

@@ -12,7 +12,9 @@ constexpr std::array<std::string_view, 5> kNames = {"queued", "running", "succee
 
 }  // namespace
 
-std::string_view Name(State state) { return kNames[static_cast<size_t>(std::to_underlying(state))]; }
+std::string_view Name(State state) {
+  return kNames[static_cast<size_t>(std::to_underlying(state))];
+}
 
 std::optional<State> ParseState(std::string_view name) {
   const auto* const found = std::ranges::find(kNames, name);

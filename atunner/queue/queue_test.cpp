@@ -52,8 +52,8 @@ TEST_F(QueueTest, AJobIsTakenOnceAndEndsOnce) {
   EXPECT_EQ(job.state, State::kSucceeded);
   EXPECT_EQ(job.result, "result");
   EXPECT_FALSE(job.ended.empty());
-  EXPECT_THAT(EventsOf(id), ElementsAre("state queued", "state running", "state succeeded",
-                                        "end succeeded"));
+  EXPECT_THAT(EventsOf(id),
+              ElementsAre("state queued", "state running", "state succeeded", "end succeeded"));
 }
 
 TEST_F(QueueTest, TheSameKeyIsTheSameJob) {
@@ -163,8 +163,8 @@ TEST_F(QueueTest, ABatchIsRecordedOnce) {
   ASSERT_TRUE(queue_->Record(id, lease->token, batch));
   ASSERT_TRUE(queue_->Record(id, lease->token, batch));
   ASSERT_TRUE(queue_->Record(id, lease->token, {2, {{"trial", "c"}}, ""}));
-  EXPECT_THAT(EventsOf(id), ElementsAre("state queued", "state running", "trial a", "trial b",
-                                        "trial c"));
+  EXPECT_THAT(EventsOf(id),
+              ElementsAre("state queued", "state running", "trial a", "trial b", "trial c"));
   EXPECT_EQ(queue_->Find(id)->progress, "progress");
   const int64_t last = queue_->LastEvent().value();
   EXPECT_THAT(queue_->Events("", last - 1, 10).value(), testing::SizeIs(1));
@@ -197,8 +197,8 @@ TEST_F(QueueTest, RefusesFilesOfOtherPrograms) {
 }
 
 TEST(QueueState, NamesAreReadBack) {
-  for (const State state : {State::kQueued, State::kRunning, State::kSucceeded, State::kFailed,
-                            State::kCancelled})
+  for (const State state :
+       {State::kQueued, State::kRunning, State::kSucceeded, State::kFailed, State::kCancelled})
     EXPECT_EQ(ParseState(Name(state)), state);
   EXPECT_FALSE(ParseState("other"));
 }

@@ -161,8 +161,8 @@ Result<Submitted> SqliteQueue::Insert(const Submission& submission) {
 }
 
 Result<std::optional<Job>> SqliteQueue::FirstFor(const Worker& worker) {
-  Statement select(handle_, std::string(kSelect) +
-                                "WHERE state = 'queued' ORDER BY priority DESC, number");
+  Statement select(handle_,
+                   std::string(kSelect) + "WHERE state = 'queued' ORDER BY priority DESC, number");
   int code = 0;
   while ((code = select.Step()) == SQLITE_ROW) {
     Job job = ReadJob(select);
@@ -235,8 +235,8 @@ Status SqliteQueue::End(const std::string& job, const std::string& token, const 
     ATUNNER_TRY(const Job leased, Leased(job, token));
     if (IsFinal(leased.state)) return {};
     if (leased.state != State::kRunning) return LostLease(job);
-    const bool again =
-        ending.retry && !leased.cancel_requested && leased.attempts < leased.max_attempts;
+    const bool again = ending.retry && !leased.cancel_requested &&
+                       leased.attempts < leased.max_attempts;
     const State state = again ? State::kQueued : ending.state;
     return Enter(leased, state, ending.result, ending.error);
   });
@@ -301,8 +301,9 @@ Result<Job> SqliteQueue::Find(const std::string& job) {
 
 Result<JobPage> SqliteQueue::List(const JobFilter& filter) {
   const std::scoped_lock lock(mutex_);
-  const std::string where =
-      filter.states.empty() ? "" : "WHERE state IN (" + StateList(filter.states) + ") ";
+  const std::string where = filter.states.empty()
+                                ? ""
+                                : "WHERE state IN (" + StateList(filter.states) + ") ";
   JobPage page;
   Statement count(handle_, "SELECT count(*) FROM jobs " + where);
   if (count.Step() != SQLITE_ROW) return Failure("count the jobs");
@@ -364,8 +365,7 @@ Status SqliteQueue::GiveUp(const Job& job) {
 
 Result<int> SqliteQueue::ExpireLeases() {
   return Atomically([&]() -> Result<int> {
-    Statement select(handle_,
-                     std::string(kSelect) + "WHERE state = 'running' AND lease_until < ?");
+    Statement select(handle_, std::string(kSelect) + "WHERE state = 'running' AND lease_until < ?");
     select.Real(1, now_());
     std::vector<Job> late;
     int code = 0;

@@ -25,10 +25,11 @@ int Main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
   VerbList verbs;
   for (const auto add :
-       {AddOptimize, AddGraph, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddApply,
-        AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
-        AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig, AddServe, AddToken,
-        AddWorker, AddSubmit})
+       {AddOptimize,  AddGraph,     AddTune,      AddPredict,     AddHardwareOptimize,
+        AddCapture,   AddApply,     AddBenchmark, AddSearchBench, AddSanitize,
+        AddCounts,    AddRunKernel, AddArtifacts, AddDevices,     AddDoctor,
+        AddOperators, AddTest,      AddRuns,      AddConfig,      AddServe,
+        AddToken,     AddWorker,    AddSubmit})
     add(verbs);
   return verbs.Execute(argc, argv);
 }

@@ -180,7 +180,7 @@ http::Response Api::Run(const http::Request& request, Admitted& admitted,
     auto asset = AssetResponse(request, admitted.url);
     return asset ? *std::move(asset) : Problem(404, "there is no such path", request_id);
   }
-  Call call{context_,         request,   admitted.url, std::move(admitted.match.segments),
+  Call call{context_,        request,   admitted.url, std::move(admitted.match.segments),
             admitted.caller, request_id};
   try {
     return admitted.match.route->answer(call);

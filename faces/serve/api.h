@@ -34,8 +34,8 @@ class Api : public http::Handler {
   http::BodyPlan PlanOf(const Route& route) const;
   http::Response Run(const http::Request& request, Admitted& admitted,
                      const std::string& request_id);
-  http::Response Finish(http::Response response, const http::Request& request,
-                        const Caller& caller, const std::string& request_id);
+  http::Response Finish(http::Response response, const http::Request& request, const Caller& caller,
+                        const std::string& request_id);
 
   ServeContext& context_;
 };

@@ -248,12 +248,13 @@ TEST_F(ApiTest, UploadsAreLimitedAndComeBack) {
   const std::string upload = Get(link)["id"];
   const std::string graph = R"({"kind": "graph", "upload": ")" + upload + R"("})";
   EXPECT_EQ(Ask("POST", "/api/v1/jobs", graph).status, 422);
-  const http::Response evil =
-      Ask("POST", "/api/v1/uploads?name=evil.cu", "#include \"/etc/passwd\"\n");
+  const http::Response evil = Ask("POST", "/api/v1/uploads?name=evil.cu",
+                                  "#include \"/etc/passwd\"\n");
   const std::string id = ParseJson(evil.body).value()["id"];
   EXPECT_EQ(Ask("POST", "/api/v1/jobs", R"({"kind": "source", "upload": ")" + id + "\"}").status,
             422);
-  EXPECT_TRUE(platform::FilesBelow(DataFolder(fakes_.folder.path() / "runs.db") / "incoming").empty());
+  EXPECT_TRUE(
+      platform::FilesBelow(DataFolder(fakes_.folder.path() / "runs.db") / "incoming").empty());
 }
 
 TEST_F(ApiTest, ArtifactsDoNotLeadElsewhere) {
@@ -310,8 +311,7 @@ TEST_F(ApiTest, BrowsersGetACookie) {
   const std::string reader = Token("read");
   Start(true);
   EXPECT_EQ(Ask("POST", "/api/v1/session", R"({"token": "x"})").status, 401);
-  const http::Response session =
-      Ask("POST", "/api/v1/session", R"({"token": ")" + reader + "\"}");
+  const http::Response session = Ask("POST", "/api/v1/session", R"({"token": ")" + reader + "\"}");
   ASSERT_EQ(session.status, 200) << session.body;
   const std::string cookie = session.headers.Get("Set-Cookie");
   EXPECT_THAT(cookie, HasSubstr("HttpOnly; SameSite=Strict"));
@@ -369,10 +369,10 @@ TEST(Metrics, LabelsAreEscaped) {
 }
 
 TEST(Routes, EveryRouteIsInTheContractAndTheReverse) {
-  const std::string contract =
-      ReadFile(ATUNNER_SOURCE_DIR "/faces/serve/openapi.yaml").value();
+  const std::string contract = ReadFile(ATUNNER_SOURCE_DIR "/faces/serve/openapi.yaml").value();
   size_t paths = 0;
-  for (size_t at = contract.find("\n  /"); at != std::string::npos; at = contract.find("\n  /", at + 1))
+  for (size_t at = contract.find("\n  /"); at != std::string::npos;
+       at = contract.find("\n  /", at + 1))
     ++paths;
   std::set<std::string_view> patterns;
   for (const Route& route : AllRoutes()) {

@@ -95,7 +95,8 @@ http::Response ProblemOf(const Error& error, const std::string& request_id) {
   const int status = StatusOf(error);
   // Internal errors name files of the server: those belong into its log alone.
   if (status == 500)
-    return Problem(status, "the server failed; its log says more under this request_id", request_id);
+    return Problem(status, "the server failed; its log says more under this request_id",
+                   request_id);
   std::vector<platform::FieldProblem> fields;
   if (!error.where.empty()) fields.push_back(platform::ProblemOf(error));
   return Problem(status, error.what, request_id, fields);

@@ -23,8 +23,8 @@ class EventHub {
   EventHub(queue::Queue& queue, JobText job_text);
   ~EventHub();
 
-  /// All events of `job` after `after`; the stream ends with the job's last event. An empty job: the
-  /// changes of state of all jobs.
+  /// All events of `job` after `after`; the stream ends with the job's last event. An empty job:
+  /// the changes of state of all jobs.
   std::shared_ptr<http::Stream> Subscribe(const std::string& job, int64_t after);
   /// Something happened: look at once.
   void Wake();

@@ -1,4 +1,6 @@
 // Tokens and sessions.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -74,10 +76,9 @@ http::Response PostToken(Call& call) {
 http::Response RevokeToken(Call& call) {
   const auto revoked = call.context.tokens.Revoke(call.Segment(0));
   if (!revoked) return ProblemOf(revoked.error(), call.request_id);
-  call.context.log.Write("info", "token revoked",
-                         {{"request_id", call.request_id},
-                          {"token", call.Segment(0)},
-                          {"by", call.caller.token}});
+  call.context.log.Write(
+      "info", "token revoked",
+      {{"request_id", call.request_id}, {"token", call.Segment(0)}, {"by", call.caller.token}});
   return Empty(204);
 }
 
@@ -90,13 +91,14 @@ http::Response PostSession(Call& call) {
   if (!token || !*token) return Problem(401, "the token is not valid", call.request_id);
   http::Response response = JsonResponse(
       200, {{"name", (*token)->name}, {"scopes", platform::ScopeNames((*token)->scopes)}});
-  response.headers.Set("Set-Cookie", kCookie + secret.get<std::string>() + kCookieRules);
+  response.headers.Set("Set-Cookie",
+                       fmt::format("{}{}{}", kCookie, secret.get<std::string>(), kCookieRules));
   return response;
 }
 
 http::Response DeleteSession(Call&) {
   http::Response response = Empty(204);
-  response.headers.Set("Set-Cookie", std::string(kCookie) + kCookieRules + "; Max-Age=0");
+  response.headers.Set("Set-Cookie", fmt::format("{}{}; Max-Age=0", kCookie, kCookieRules));
   return response;
 }
 

@@ -20,8 +20,7 @@ http::Response PostUpload(Call& call) {
   std::filesystem::rename(call.request.file, upload->file, error);
   if (error) return Problem(503, "the upload cannot be kept: " + error.message(), call.request_id);
   upload->bytes = call.request.bytes;
-  call.context.metrics.Add("atunner_uploaded_bytes_total", "",
-                           static_cast<double>(upload->bytes));
+  call.context.metrics.Add("atunner_uploaded_bytes_total", "", static_cast<double>(upload->bytes));
   http::Response response = JsonResponse(201, UploadJson(*upload));
   response.headers.Set("Location", "/api/v1/uploads/" + upload->id);
   return response;
@@ -66,8 +65,9 @@ http::Response GetArtifact(Call& call) {
   const std::string& path = call.Segment(1);
   const Path file = call.context.ArtifactsOf(job->id) / path;
   std::error_code ignored;
-  const bool plain = platform::IsSafePath(path) && std::filesystem::is_regular_file(
-                                                       std::filesystem::symlink_status(file, ignored));
+  const bool plain = platform::IsSafePath(path) &&
+                     std::filesystem::is_regular_file(
+                         std::filesystem::symlink_status(file, ignored));
   if (!plain) return Problem(404, "the artifact has no file '" + path + "'", call.request_id);
   return Download(file);
 }

@@ -16,9 +16,8 @@ constexpr size_t kLongestKey = 200;
 
 http::Response FieldProblems(const std::vector<platform::FieldProblem>& problems,
                              const std::string& request_id) {
-  std::string detail = problems.size() == 1
-                           ? problems[0].field + ": " + problems[0].detail
-                           : fmt::format("{} fields are wrong", problems.size());
+  std::string detail = problems.size() == 1 ? problems[0].field + ": " + problems[0].detail
+                                            : fmt::format("{} fields are wrong", problems.size());
   return Problem(422, detail, request_id, problems);
 }
 

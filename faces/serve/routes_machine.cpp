@@ -52,17 +52,17 @@ http::Response GetStatus(Call& call) {
   if (!counts) return ProblemOf(counts.error(), call.request_id);
   Json jobs = Json::object();
   for (const auto& [state, count] : *counts) jobs[std::string(Name(state))] = count;
-  return JsonResponse(200, {{"version", ATUNNER_VERSION},
-                            {"time", UtcTimestamp()},
-                            {"uptime_seconds", context.services.clock.Now() - context.begin},
-                            {"auth_required", context.options.require_tokens},
-                            {"scopes", platform::ScopeNames(call.caller.scopes)},
-                            {"jobs", std::move(jobs)},
-                            {"workers", context.workers.count()},
-                            {"draining", context.draining.load()},
-                            {"limits",
-                             {{"upload_bytes", context.options.upload_bytes},
-                              {"body_bytes", uint64_t{2} << 20}}}});
+  return JsonResponse(
+      200, {{"version", ATUNNER_VERSION},
+            {"time", UtcTimestamp()},
+            {"uptime_seconds", context.services.clock.Now() - context.begin},
+            {"auth_required", context.options.require_tokens},
+            {"scopes", platform::ScopeNames(call.caller.scopes)},
+            {"jobs", std::move(jobs)},
+            {"workers", context.workers.count()},
+            {"draining", context.draining.load()},
+            {"limits",
+             {{"upload_bytes", context.options.upload_bytes}, {"body_bytes", uint64_t{2} << 20}}}});
 }
 
 http::Response GetDevices(Call&) {

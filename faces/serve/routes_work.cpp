@@ -36,8 +36,8 @@ std::optional<http::Response> TryLease(ServeContext& context,
                                        const platform::WorkerDescription& worker, double until,
                                        const std::string& request_id) {
   if (context.draining) return Empty(204);
-  const auto lease =
-      context.queue.Take({worker.name, worker.labels}, context.options.lease_seconds);
+  const auto lease = context.queue.Take({worker.name, worker.labels},
+                                        context.options.lease_seconds);
   if (!lease) return ProblemOf(lease.error(), request_id);
   context.workers.Saw(worker, *lease ? (*lease)->job.id : "");
   if (!*lease) {

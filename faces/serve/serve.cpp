@@ -106,8 +106,8 @@ Status ServeUntil(ServeContext& context, http::Server& server, const std::string
 
 Status ParseListen(const std::string& text, ServeOptions& options) {
   const size_t colon = text.rfind(':');
-  const auto wrong =
-      Invalid("'" + text + "' is no address with a port", "--listen", "for example 127.0.0.1:8080");
+  const auto wrong = Invalid("'" + text + "' is no address with a port", "--listen",
+                             "for example 127.0.0.1:8080");
   if (colon == std::string::npos || colon == 0) return wrong;
   options.address = text.substr(0, colon);
   if (options.address.starts_with('[') && options.address.ends_with(']'))
@@ -128,9 +128,14 @@ Status Serve(ServeOptions options, jobs::Services& services,
   ATUNNER_RETURN_IF_ERROR(CheckAccess(options, *parts.tokens));
   ATUNNER_TRY(std::string secret, platform::RandomHex(32));
   Log log;
-  ServeContext context{options,  *parts.queue, *parts.pages,
-                       *parts.tokens, services, log,
-                       platform::Uploads(options.data / "uploads"), secret};
+  ServeContext context{options,
+                       *parts.queue,
+                       *parts.pages,
+                       *parts.tokens,
+                       services,
+                       log,
+                       platform::Uploads(options.data / "uploads"),
+                       secret};
   context.begin = services.clock.Now();
   context.hub = std::make_unique<EventHub>(
       *parts.queue, [&context](const std::string& job) { return JobText(job, context); });

@@ -24,9 +24,9 @@ namespace atunner::serve {
 struct ServeOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;
-  Path store;                ///< the file of runs and trials
-  Path data;                 ///< folder of queue, tokens, uploads and artifacts
-  int workers = 1;           ///< processes on this machine; 0: only remote workers
+  Path store;       ///< the file of runs and trials
+  Path data;        ///< folder of queue, tokens, uploads and artifacts
+  int workers = 1;  ///< processes on this machine; 0: only remote workers
   bool require_tokens = false;
   uint64_t upload_bytes = uint64_t{64} << 20;
   double lease_seconds = 30;

@@ -277,7 +277,7 @@ def main():
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as other:
         options.cache = f"{home}/cache"
         with contextlib.ExitStack() as stack:
-            server = Server(options, home, "--lease-seconds", "2")
+            server = Server(options, home, "--lease-seconds", "6")
             stack.callback(server.kill)
             try:
                 job = submit_and_fetch(server)

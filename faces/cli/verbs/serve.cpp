@@ -1,4 +1,6 @@
 // `serve` and `worker`: jobs from other programs and machines.
+#include "faces/serve/serve.h"
+
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,7 +18,6 @@
 #include "faces/cli/verbs/server_flags.h"
 #include "faces/cli/verbs/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
-#include "faces/serve/serve.h"
 #include "faces/wiring/wiring.h"
 
 namespace atunner::cli {
@@ -49,7 +50,8 @@ Result<int> RunServe(const ServeFlags& flags, const Context& context) {
       options, machine.services(),
       [&](const std::string& url) {
         if (context.common.json)
-          PrintJson({{"url", url}, {"store", options.store.string()}, {"data", options.data.string()}});
+          PrintJson(
+              {{"url", url}, {"store", options.store.string()}, {"data", options.data.string()}});
         else
           fmt::print("atunner serves on {} (store {}). Ctrl-C ends it.\n", url,
                      options.store.string());
@@ -128,9 +130,11 @@ void AddServe(VerbList& verbs) {
   const auto flags = std::make_shared<ServeFlags>();
   CLI::App* verb = verbs.Add("serve", "serve jobs over HTTP: API, dashboard, queue and workers",
                              [flags](const Context& c) { return RunServe(*flags, c); });
-  verb->add_option("--listen", flags->listen, "address and port; beyond this machine tokens are needed")
+  verb->add_option("--listen", flags->listen,
+                   "address and port; beyond this machine tokens are needed")
       ->capture_default_str();
-  verb->add_option("--data", flags->data, "folder of queue, tokens, uploads and artifacts; else STORE.serve");
+  verb->add_option("--data", flags->data,
+                   "folder of queue, tokens, uploads and artifacts; else STORE.serve");
   verb->add_option("--workers", flags->workers, "worker processes on this machine; 0: only others")
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
@@ -149,7 +153,8 @@ void AddWorker(VerbList& verbs) {
   CLI::App* verb = verbs.Add("worker", "run the jobs of a server on this machine",
                              [flags](const Context& c) { return RunWorker(*flags, c); });
   flags->server.AddTo(verb);
-  verb->add_option("--name", flags->name, "what the server calls this worker; else host and process");
+  verb->add_option("--name", flags->name,
+                   "what the server calls this worker; else host and process");
   verb->add_option("--label", flags->labels, "key=value that jobs can ask for");
   verb->add_option("--folder", flags->folder, "folder for its work");
   verb->add_flag("--shared-store", flags->shared_store,

@@ -104,9 +104,10 @@ std::string BestText(const Json& job) {
   const Json best = job.value("best", Json());
   if (!best.is_object()) return "";
   const Json speedup = job.value("speedup", Json());
-  return fmt::format(" {:.0f} ns {}{}", best.value("time_ns", 0.0),
-                     job.value("evidence", Json()).is_string() ? job["evidence"].get<std::string>() : "",
-                     speedup.is_number() ? fmt::format(", {:.2f}x", speedup.get<double>()) : "");
+  return fmt::format(
+      " {:.0f} ns {}{}", best.value("time_ns", 0.0),
+      job.value("evidence", Json()).is_string() ? job["evidence"].get<std::string>() : "",
+      speedup.is_number() ? fmt::format(", {:.2f}x", speedup.get<double>()) : "");
 }
 
 std::string LineOf(const Json& job) {
@@ -208,7 +209,8 @@ void AddSubmit(VerbList& verbs) {
                              [flags](const Context& c) { return Submit(*flags, c); });
   flags->server.AddTo(verb);
   AddTask(verb, *flags);
-  verb->add_option("--target-gpu", flags->target, "a GPU of `atunner devices`, or auto: the worker's");
+  verb->add_option("--target-gpu", flags->target,
+                   "a GPU of `atunner devices`, or auto: the worker's");
   verb->add_option("--budget", flags->budget, "90s, 5m, 200 (trials), or both: 200,5m")
       ->capture_default_str();
   verb->add_option("--seed", flags->seed, "seed of search and inputs");
@@ -216,11 +218,13 @@ void AddSubmit(VerbList& verbs) {
   verb->add_option("--where", flags->where, "only configurations for which this holds");
   verb->add_flag("--fresh", flags->fresh, "forget what an earlier run of the same request found");
   verb->add_option("--name", flags->name, "what lists call the job");
-  verb->add_option("--priority", flags->priority, "larger ones first")->check(CLI::Range(-100, 100));
+  verb->add_option("--priority", flags->priority, "larger ones first")
+      ->check(CLI::Range(-100, 100));
   verb->add_option("--label", flags->labels, "key=value that the worker must have");
   verb->add_option("--key", flags->key, "idempotency key: the same job if it is sent again");
   verb->add_flag("--wait", flags->wait, "wait for the end, and fetch the artifact");
-  verb->add_option("--out", flags->out, "with --wait: folder for the artifact")->capture_default_str();
+  verb->add_option("--out", flags->out, "with --wait: folder for the artifact")
+      ->capture_default_str();
 }
 
 }  // namespace atunner::cli

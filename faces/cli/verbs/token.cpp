@@ -23,9 +23,11 @@ struct TokenFlags {
 };
 
 Json TokenJson(const platform::Token& token) {
-  return {{"id", token.id},           {"name", token.name},
+  return {{"id", token.id},
+          {"name", token.name},
           {"scopes", platform::ScopeNames(token.scopes)},
-          {"created", token.created}, {"expires", token.expires},
+          {"created", token.created},
+          {"expires", token.expires},
           {"last_used", token.last_used}};
 }
 
@@ -65,7 +67,8 @@ Result<int> ListTokens(platform::Tokens& tokens, bool json) {
     list.push_back(TokenJson(token));
     if (!json)
       fmt::print("{:<16} {:<20} {:<24} expires {:<22} last used {}\n", token.id,
-                 Printable(token.name), fmt::format("{}", fmt::join(platform::ScopeNames(token.scopes), ",")),
+                 Printable(token.name),
+                 fmt::format("{}", fmt::join(platform::ScopeNames(token.scopes), ",")),
                  token.expires.empty() ? "never" : token.expires,
                  token.last_used.empty() ? "never" : token.last_used);
   }
@@ -75,7 +78,8 @@ Result<int> ListTokens(platform::Tokens& tokens, bool json) {
 }
 
 Result<int> RunToken(const TokenFlags& flags, const Context& context) {
-  const Path data = flags.data.empty() ? serve::DataFolder(StoreFile(context.common)) : Path(flags.data);
+  const Path data = flags.data.empty() ? serve::DataFolder(StoreFile(context.common))
+                                       : Path(flags.data);
   ATUNNER_TRY(const auto tokens, platform::Tokens::Open(data / "tokens.db"));
   if (flags.action == "create") return CreateToken(flags, *tokens, context.common.json);
   if (flags.action == "list") return ListTokens(*tokens, context.common.json);
