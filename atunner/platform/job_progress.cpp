@@ -38,14 +38,14 @@ void JobProgress::Add(const jobs::Event& event) {
     baseline_ = baseline->baseline.name;
     baseline_ns_ = baseline->baseline.ObjectiveNs();
   } else if (const auto* trial = std::get_if<jobs::TrialEvent>(&event)) {
-    Add(*trial);
+    AddTrial(*trial);
   } else if (const auto* finished = std::get_if<jobs::RunFinishedEvent>(&event)) {
-    Add(*finished);
+    AddFinished(*finished);
   }
 }
 
 /// The finals have judged the best again: theirs is the last word.
-void JobProgress::Add(const jobs::RunFinishedEvent& event) {
+void JobProgress::AddFinished(const jobs::RunFinishedEvent& event) {
   const Report& report = event.result.report;
   const auto ns = report.best ? report.best->ObjectiveNs() : std::nullopt;
   if (ns) best_ = Best{report.best->number, ConfigurationText(event.result.summary), *ns};
@@ -54,7 +54,7 @@ void JobProgress::Add(const jobs::RunFinishedEvent& event) {
   baseline_ns_ = report.baselines.front().ObjectiveNs();
 }
 
-void JobProgress::Add(const jobs::TrialEvent& event) {
+void JobProgress::AddTrial(const jobs::TrialEvent& event) {
   trials_ = event.trials_done;
   seconds_ = event.seconds;
   const auto ns = event.trial.ObjectiveNs();

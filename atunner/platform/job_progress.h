@@ -21,8 +21,8 @@ class JobProgress {
   Json Shown(const jobs::Event& event) const;
 
  private:
-  void Add(const jobs::TrialEvent& event);
-  void Add(const jobs::RunFinishedEvent& event);
+  void AddTrial(const jobs::TrialEvent& event);
+  void AddFinished(const jobs::RunFinishedEvent& event);
 
   struct Best {
     int64_t trial = 0;

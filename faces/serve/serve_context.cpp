@@ -14,7 +14,7 @@ constexpr double kForgetSeconds = 60;
 
 void Log::Write(const char* level, const char* message, Json fields) {
   Json line{{"time", UtcTimestamp()}, {"level", level}, {"message", message}};
-  line.update(fields);
+  if (fields.is_object()) line.update(fields);
   const std::string text = DumpJson(line) + "\n";
   const std::scoped_lock lock(mutex_);
   std::fputs(text.c_str(), stderr);
