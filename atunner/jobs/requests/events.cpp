@@ -22,7 +22,9 @@ struct Writer {
             {"space_size", e.space_size},
             {"budget", e.budget.ToString()},
             {"evidence", Name(e.evidence)},
-            {"text", e.text}};
+            {"text", e.text},
+            {"run", e.run},
+            {"device", e.device}};
   }
   Json operator()(const BaselineEvent& e) const {
     return {{"event", "baseline"}, {"baseline", atunner::ToJson(e.baseline)}};

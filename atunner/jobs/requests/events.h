@@ -32,7 +32,9 @@ struct RunStartedEvent {
   uint64_t space_size = 0;  ///< valid configurations
   Budget budget;
   Evidence evidence = Evidence::kPredicted;
-  std::string text;  ///< what earlier runs the search learns from; "" for none
+  std::string text;    ///< what earlier runs the search learns from; "" for none
+  std::string run;     ///< its id in the store
+  std::string device;  ///< full name
 };
 struct BaselineEvent {
   Baseline baseline;

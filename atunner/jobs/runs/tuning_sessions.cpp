@@ -131,7 +131,7 @@ Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const B
   TuneSession session(RequestFor(schedule, budget, compares), *compiler_, judges_, services_.clock,
                       examiner_.get());
   auto found = session.Run(store_.get(), run, stop_, [&](const TuneEvent& event) {
-    Forward(event, schedule.space(), budget);
+    Forward(event, schedule.space(), budget, run);
   });
   if (!found) {  // for example a kernel that does not compile
     MarkFailed(run, found.error());
@@ -154,10 +154,11 @@ void TuningSessions::MarkFailed(RunRecord& run, const Error& error) {
 }
 
 void TuningSessions::Forward(const TuneEvent& event, const ParameterSpace& space,
-                             const Budget& budget) const {
+                             const Budget& budget, const RunRecord& run) const {
   switch (event.kind) {
     case TuneEvent::Kind::kStarted:
-      events_(RunStartedEvent{event.space_size, budget, target_.evidence(), event.text});
+      events_(RunStartedEvent{event.space_size, budget, target_.evidence(), event.text, run.id,
+                              run.device});
       break;
     case TuneEvent::Kind::kBaseline:
       events_(BaselineEvent{*event.baseline});

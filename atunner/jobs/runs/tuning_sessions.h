@@ -42,7 +42,8 @@ class TuningSessions {
   atunner::TuneRequest RequestFor(const ScheduleTemplate& schedule, const Budget& budget,
                                   bool compares) const;
   void MarkFailed(RunRecord& run, const Error& error);
-  void Forward(const TuneEvent& event, const ParameterSpace& space, const Budget& budget) const;
+  void Forward(const TuneEvent& event, const ParameterSpace& space, const Budget& budget,
+               const RunRecord& run) const;
 
   const Target& target_;
   const TuningOptions& options_;

@@ -20,7 +20,10 @@ class Interrupt {
       }
       stop_.request_stop();
     }).detach();
-    std::signal(SIGINT, [](int) { ::sem_post(&Signalled()); });
+    Catch(SIGINT);
+  }
+  static void Catch(int signal) {
+    std::signal(signal, [](int) { ::sem_post(&Signalled()); });
   }
   std::stop_token token() const { return stop_.get_token(); }
 
@@ -38,6 +41,12 @@ class Interrupt {
 std::stop_token InterruptToken() {
   static const Interrupt* interrupt = new Interrupt;
   return interrupt->token();
+}
+
+std::stop_token TerminationToken() {
+  std::stop_token token = InterruptToken();
+  Interrupt::Catch(SIGTERM);
+  return token;
 }
 
 }  // namespace atunner::cli

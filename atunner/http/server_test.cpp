@@ -1,0 +1,273 @@
+#include "atunner/http/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "atunner/base/random.h"
+#include "atunner/http/call.h"
+
+namespace atunner::http {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// Answers with what it got; /stream streams, /file sends a file, /upload stores.
+class EchoHandler : public Handler {
+ public:
+  explicit EchoHandler(Path folder) : folder_(std::move(folder)) {}
+
+  std::variant<BodyPlan, Response> Accept(const Request& head) override {
+    if (head.target == "/forbidden") return Response{.status = 403, .body = "no"};
+    if (head.target == "/upload") return BodyPlan{1 << 20, folder_ / "upload"};
+    return BodyPlan{1000, {}};
+  }
+  Response Answer(const Request& request) override {
+    ++answered;
+    if (request.target == "/stream") {
+      stream = std::make_shared<Stream>();
+      stream->Write("first\n");
+      Response response;
+      response.stream = stream;
+      response.keep_alive = ": keep-alive\n";
+      return response;
+    }
+    if (request.target == "/file") return Response{.file = folder_ / "upload"};
+    if (request.target == "/gone") return Response{.file = folder_ / "none"};
+    if (request.target == "/later") {
+      Response response;
+      response.later = [this]() -> std::optional<Response> {
+        if (++polls < 3) return std::nullopt;
+        return Response{.body = "at last"};
+      };
+      return response;
+    }
+    return Response{.body = request.method + " " + request.target + " " + request.body +
+                            std::to_string(request.bytes)};
+  }
+  Response Refuse(int status, const std::string& detail) override {
+    return Response{.status = status, .body = detail};
+  }
+
+  std::atomic<int> answered = 0;
+  std::atomic<int> polls = 0;
+  std::shared_ptr<Stream> stream;
+
+ private:
+  Path folder_;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() : handler_(folder_.path()) {}
+  void SetUp() override { Start({}); }
+  void Start(ServerOptions options) {
+    server_.reset();
+    options.threads = 2;
+    auto started = Server::Start(options, handler_);
+    ASSERT_TRUE(started) << started.error().ToString();
+    server_ = *std::move(started);
+  }
+  Origin origin() const { return {"127.0.0.1", std::to_string(server_->port())}; }
+  Result<Response> Get(const std::string& target) {
+    return Call(origin(), {.method = "GET", .target = target});
+  }
+  int Connect() const {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+  /// All that the server says until it closes.
+  static std::string ReadAll(int fd) {
+    std::string all;
+    char bytes[4096];
+    for (ssize_t got = 0; (got = ::read(fd, bytes, sizeof bytes)) > 0;)
+      all.append(bytes, static_cast<size_t>(got));
+    return all;
+  }
+  std::string Raw(const std::string& bytes) const {
+    const int fd = Connect();
+    (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::shutdown(fd, SHUT_WR);
+    std::string all = ReadAll(fd);
+    ::close(fd);
+    return all;
+  }
+
+  TemporaryDirectory folder_;
+  EchoHandler handler_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(ServerTest, AnswersRequests) {
+  const auto answer = Call(origin(), {.method = "POST", .target = "/x?y=1", .body = "hello "});
+  ASSERT_TRUE(answer) << answer.error().ToString();
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "POST /x?y=1 hello 6");
+  EXPECT_EQ(Call(origin(), {.method = "HEAD", .target = "/x"})->body, "");
+}
+
+TEST_F(ServerTest, KeepsConnections) {
+  const std::string request = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+  const std::string all = Raw(request + request);
+  EXPECT_THAT(all, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(handler_.answered, 2);
+}
+
+TEST_F(ServerTest, RefusesWhatIsNoRequest) {
+  for (const char* bytes :
+       {"nonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+        "GET / HTTP/1.1\r\nbad\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "\x16\x03\x01\x02\x03\x04"})
+    EXPECT_THAT(Raw(bytes), StartsWith("HTTP/1.1 400 ")) << bytes;
+  EXPECT_EQ(handler_.answered, 0);
+  EXPECT_EQ(Get("/x")->status, 200);
+}
+
+TEST_F(ServerTest, RefusesLongHeaders) {
+  const std::string header = "GET / HTTP/1.1\r\nA: " + std::string(20000, 'a') + "\r\n\r\n";
+  EXPECT_THAT(Raw(header), StartsWith("HTTP/1.1 431 "));
+}
+
+TEST_F(ServerTest, DamagedRequestsNeverStopIt) {
+  const std::string good =
+      "POST /upload?x=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: "
+      "100-continue\r\n\r\nhello";
+  Random random(3);
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes = good;
+    for (int change = 0; change < 3; ++change)
+      bytes[random.Below(bytes.size())] = static_cast<char>(random.Below(256));
+    Raw(bytes);
+  }
+  EXPECT_EQ(Get("/x")->status, 200);
+}
+
+TEST_F(ServerTest, RefusesBeforeTheBodyIsRead) {
+  EXPECT_EQ(Call(origin(), {.method = "POST", .target = "/forbidden", .body = "abc"})->status, 403);
+  const auto large = Call(origin(),
+                          {.method = "POST", .target = "/", .body = std::string(1001, 'a')});
+  EXPECT_EQ(large->status, 413);
+  const std::string announced = "POST / HTTP/1.1\r\nContent-Length: 2147483648\r\n\r\n";
+  EXPECT_THAT(Raw(announced), StartsWith("HTTP/1.1 413 "));
+  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" +
+                              std::string(2000, 'a') + "\r\n0\r\n\r\n";
+  EXPECT_THAT(Raw(chunked), StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(ServerTest, UploadsGoToDiskAndComeBack) {
+  std::string content;
+  Random random(5);
+  for (int i = 0; i < 300000; ++i) content += static_cast<char>(random.Below(256));
+  ASSERT_TRUE(WriteFileAtomic(folder_.path() / "source", content));
+  Request upload{.method = "POST", .target = "/upload", .file = folder_.path() / "source"};
+  EXPECT_THAT(Call(origin(), upload)->body, HasSubstr("300000"));
+  EXPECT_EQ(ReadFile(folder_.path() / "upload").value(), content);
+  EXPECT_EQ(Get("/file")->body, content);
+  EXPECT_EQ(Get("/gone")->status, 404);
+  CallOptions options;
+  options.to_file = folder_.path() / "copy";
+  ASSERT_TRUE(Call(origin(), {.method = "GET", .target = "/file"}, options));
+  EXPECT_EQ(ReadFile(folder_.path() / "copy").value(), content);
+}
+
+TEST_F(ServerTest, AnUploadThatBreaksOffLeavesNoFile) {
+  EXPECT_EQ(Raw("POST /upload HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf").find("200 OK"),
+            std::string::npos);
+  EXPECT_FALSE(Exists(folder_.path() / "upload"));
+}
+
+TEST_F(ServerTest, CutsOffSlowClients) {
+  ServerOptions options;
+  options.header_seconds = 0.05;
+  options.idle_seconds = 0.05;
+  Start(options);
+  const int silent = Connect();
+  EXPECT_EQ(ReadAll(silent), "");  // returns, because the server closes
+  ::close(silent);
+  const int slow = Connect();
+  (void)::send(slow, "GET / HT", 8, MSG_NOSIGNAL);
+  EXPECT_EQ(ReadAll(slow), "");
+  ::close(slow);
+  options.body_seconds = 0.05;
+  options.slowest_rate = 1e9;
+  Start(options);
+  const int body = Connect();
+  const std::string half = "POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf";
+  (void)::send(body, half.data(), half.size(), MSG_NOSIGNAL);
+  EXPECT_THAT(ReadAll(body), testing::Not(HasSubstr("200 OK")));
+  ::close(body);
+}
+
+TEST_F(ServerTest, StreamsUntilTheEnd) {
+  ServerOptions options;
+  options.keep_alive_seconds = 0.05;
+  Start(options);
+  std::string all;
+  std::thread client([&] { all = Get("/stream")->body; });
+  while (handler_.answered == 0) std::this_thread::yield();
+  ::usleep(200000);
+  handler_.stream->Write("second\n");
+  handler_.stream->Finish();
+  client.join();
+  EXPECT_THAT(all, StartsWith("first\n: keep-alive\n"));
+  EXPECT_THAT(all, testing::EndsWith("second\n"));
+  EXPECT_TRUE(handler_.stream->closed());
+}
+
+TEST_F(ServerTest, AStreamNotesThatItsClientIsGone) {
+  ServerOptions options;
+  options.keep_alive_seconds = 0.02;
+  Start(options);
+  const int fd = Connect();
+  const std::string request = "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n";
+  (void)::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  while (handler_.answered == 0) std::this_thread::yield();
+  const std::shared_ptr<Stream> stream = handler_.stream;
+  ::close(fd);
+  while (!stream->closed()) std::this_thread::yield();  // ctest's time-out is the failure
+}
+
+TEST(Stream, CutsOffClientsThatDoNotRead) {
+  Stream stream;
+  for (int i = 0; i < 20; ++i) stream.Write(std::string(100000, 'a'));
+  EXPECT_TRUE(stream.closed());
+}
+
+TEST_F(ServerTest, AnswersLater) { EXPECT_EQ(Get("/later")->body, "at last"); }
+
+TEST_F(ServerTest, DrainsStreamsAndIdleConnections) {
+  const int idle = Connect();
+  std::string all;
+  std::thread client([&] { all = Get("/stream")->body; });
+  while (handler_.answered == 0) std::this_thread::yield();
+  server_->Drain(20);
+  client.join();
+  EXPECT_EQ(all, "first\n");
+  EXPECT_EQ(ReadAll(idle), "");
+  ::close(idle);
+  EXPECT_EQ(server_->connections(), 0);
+  EXPECT_EQ(Get("/x").error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(ServerTest, RefusesAddressesInUse) {
+  ServerOptions options;
+  options.port = server_->port();
+  EXPECT_EQ(Server::Start(options, handler_).error().where, "listen");
+  options.address = "nowhere";
+  EXPECT_EQ(Server::Start(options, handler_).error().where, "listen");
+}
+
+}  // namespace
+}  // namespace atunner::http

@@ -1,0 +1,207 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "atunner/queue/sqlite_queue.h"
+
+namespace atunner::queue {
+namespace {
+
+using testing::ElementsAre;
+
+class QueueTest : public testing::Test {
+ protected:
+  QueueTest() { Reopen(); }
+  void Reopen() {
+    queue_.reset();
+    queue_ = SqliteQueue::Open(folder_.path() / "queue.db", [this] { return now_; }).value();
+  }
+  Job Submit(const std::string& name, int priority = 0, const Labels& labels = {}) {
+    Submission one;
+    one.name = name;
+    one.payload = "{}";
+    one.priority = priority;
+    one.labels = labels;
+    return queue_->Submit(one)->job;
+  }
+  std::optional<Lease> Take(const Labels& labels = {}) {
+    return queue_->Take({"worker", labels}, 10).value();
+  }
+  std::vector<std::string> EventsOf(const std::string& job) {
+    std::vector<std::string> texts;
+    const std::vector<Event> events = queue_->Events(job, 0, 100).value();
+    for (const Event& event : events) texts.push_back(event.type + " " + event.data);
+    return texts;
+  }
+
+  TemporaryDirectory folder_;
+  double now_ = 1000;
+  std::unique_ptr<SqliteQueue> queue_;
+};
+
+TEST_F(QueueTest, AJobIsTakenOnceAndEndsOnce) {
+  const std::string id = Submit("one").id;
+  const auto lease = Take();
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->job.id, id);
+  EXPECT_EQ(lease->job.state, State::kRunning);
+  EXPECT_EQ(lease->job.worker, "worker");
+  EXPECT_FALSE(Take());
+  ASSERT_TRUE(queue_->End(id, lease->token, {State::kSucceeded, false, "result", ""}));
+  ASSERT_TRUE(queue_->End(id, lease->token, {State::kFailed, false, "", "other"}));
+  const Job job = queue_->Find(id).value();
+  EXPECT_EQ(job.state, State::kSucceeded);
+  EXPECT_EQ(job.result, "result");
+  EXPECT_FALSE(job.ended.empty());
+  EXPECT_THAT(EventsOf(id),
+              ElementsAre("state queued", "state running", "state succeeded", "end succeeded"));
+}
+
+TEST_F(QueueTest, TheSameKeyIsTheSameJob) {
+  Submission one{.key = "k", .name = "", .payload = "a", .labels = {}};
+  const auto first = queue_->Submit(one).value();
+  const auto second = queue_->Submit(one).value();
+  EXPECT_FALSE(first.repeated);
+  EXPECT_TRUE(second.repeated);
+  EXPECT_EQ(first.job.id, second.job.id);
+  one.payload = "b";
+  const auto other = queue_->Submit(one);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().where, kKeyField);
+  EXPECT_EQ(queue_->List({})->total, 1);
+}
+
+TEST_F(QueueTest, PriorityThenOrderOfSubmission) {
+  Submit("first");
+  Submit("second");
+  Submit("urgent", 5);
+  EXPECT_EQ(Take()->job.name, "urgent");
+  EXPECT_EQ(Take()->job.name, "first");
+  EXPECT_EQ(Take()->job.name, "second");
+}
+
+TEST_F(QueueTest, AWorkerNeedsAllLabelsOfAJob) {
+  Submit("gpu", 1, {{"gpu", "H200"}});
+  Submit("any");
+  EXPECT_EQ(Take({{"gpu", "A100"}})->job.name, "any");
+  EXPECT_FALSE(Take());
+  EXPECT_EQ(Take({{"gpu", "H200"}, {"site", "x"}})->job.name, "gpu");
+}
+
+TEST_F(QueueTest, ALateWorkerLosesItsJob) {
+  const std::string id = Submit("one").id;
+  const auto old = Take();
+  now_ += 5;
+  EXPECT_FALSE(queue_->Extend(id, old->token, 10).value());
+  now_ += 9;
+  EXPECT_EQ(queue_->ExpireLeases().value(), 0);
+  now_ += 2;
+  EXPECT_EQ(queue_->ExpireLeases().value(), 1);
+  const auto lease = Take();
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->job.attempts, 2);
+  EXPECT_EQ(queue_->Extend(id, old->token, 10).error().where, kLeaseField);
+  EXPECT_EQ(queue_->Record(id, old->token, {1, {{"trial", "x"}}, "p"}).error().where, kLeaseField);
+  EXPECT_EQ(queue_->End(id, old->token, {}).error().where, kLeaseField);
+  EXPECT_EQ(queue_->Find(id)->state, State::kRunning);
+  EXPECT_EQ(queue_->Find(id)->progress, "");
+}
+
+TEST_F(QueueTest, GivesUpAfterTheLastAttempt) {
+  const std::string id = Submit("one").id;
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    ASSERT_TRUE(Take()) << attempt;
+    now_ += 11;
+    EXPECT_EQ(queue_->ExpireLeases().value(), 1);
+  }
+  EXPECT_FALSE(Take());
+  const Job job = queue_->Find(id).value();
+  EXPECT_EQ(job.state, State::kFailed);
+  EXPECT_THAT(job.error, testing::HasSubstr("attempt 3 of 3"));
+}
+
+TEST_F(QueueTest, AFailureIsRetriedOnlyIfTheWorkerSaysSo) {
+  const std::string id = Submit("one").id;
+  auto lease = Take();
+  ASSERT_TRUE(queue_->End(id, lease->token, {State::kFailed, true, "", "e"}));
+  EXPECT_EQ(queue_->Find(id)->state, State::kQueued);
+  lease = Take();
+  ASSERT_TRUE(queue_->End(id, lease->token, {State::kFailed, false, "", "e"}));
+  EXPECT_EQ(queue_->Find(id)->state, State::kFailed);
+  EXPECT_EQ(queue_->Find(id)->error, "e");
+}
+
+TEST_F(QueueTest, CancellingAQueuedJobEndsIt) {
+  const std::string id = Submit("one").id;
+  EXPECT_EQ(queue_->Cancel(id)->state, State::kCancelled);
+  EXPECT_EQ(queue_->Cancel(id)->state, State::kCancelled);
+  EXPECT_FALSE(Take());
+  EXPECT_EQ(queue_->Cancel("j-none").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(QueueTest, TheWorkerOfACancelledJobIsToldAndKeepsTheResult) {
+  const std::string id = Submit("one").id;
+  const auto lease = Take();
+  EXPECT_TRUE(queue_->Cancel(id)->cancel_requested);
+  EXPECT_TRUE(queue_->Extend(id, lease->token, 10).value());
+  ASSERT_TRUE(queue_->End(id, lease->token, {State::kCancelled, false, "best so far", ""}));
+  EXPECT_EQ(queue_->Find(id)->result, "best so far");
+}
+
+TEST_F(QueueTest, ACancelledJobOfADeadWorkerIsNotQueuedAgain) {
+  const std::string id = Submit("one").id;
+  Take();
+  ASSERT_TRUE(queue_->Cancel(id));
+  now_ += 11;
+  EXPECT_EQ(queue_->ExpireLeases().value(), 1);
+  EXPECT_EQ(queue_->Find(id)->state, State::kCancelled);
+}
+
+TEST_F(QueueTest, ABatchIsRecordedOnce) {
+  const std::string id = Submit("one").id;
+  const auto lease = Take();
+  const Batch batch{1, {{"trial", "a"}, {"trial", "b"}}, "progress"};
+  ASSERT_TRUE(queue_->Record(id, lease->token, batch));
+  ASSERT_TRUE(queue_->Record(id, lease->token, batch));
+  ASSERT_TRUE(queue_->Record(id, lease->token, {2, {{"trial", "c"}}, ""}));
+  EXPECT_THAT(EventsOf(id),
+              ElementsAre("state queued", "state running", "trial a", "trial b", "trial c"));
+  EXPECT_EQ(queue_->Find(id)->progress, "progress");
+  const int64_t last = queue_->LastEvent().value();
+  EXPECT_THAT(queue_->Events("", last - 1, 10).value(), testing::SizeIs(1));
+}
+
+TEST_F(QueueTest, EverythingIsThereAfterReopening) {
+  const std::string id = Submit("one", 3, {{"a", "b"}}).id;
+  const auto lease = Take({{"a", "b"}});
+  Reopen();
+  const Job job = queue_->Find(id).value();
+  EXPECT_EQ(job.priority, 3);
+  EXPECT_EQ(job.labels, (Labels{{"a", "b"}}));
+  EXPECT_TRUE(queue_->Extend(id, lease->token, 10));
+  EXPECT_EQ(queue_->Counts()->at(State::kRunning), 1);
+}
+
+TEST_F(QueueTest, ListsByStateAndPage) {
+  for (int i = 0; i < 5; ++i) Submit("job" + std::to_string(i));
+  Take();
+  const JobPage page = queue_->List({{State::kQueued}, 2, 1}).value();
+  EXPECT_EQ(page.total, 4);
+  ASSERT_EQ(page.jobs.size(), 2);
+  EXPECT_EQ(page.jobs[0].name, "job3");
+}
+
+TEST_F(QueueTest, RefusesFilesOfOtherPrograms) {
+  ASSERT_TRUE(WriteFileAtomic(folder_.path() / "other", "no database, but more than a header"));
+  EXPECT_FALSE(SqliteQueue::Open(folder_.path() / "other"));
+  EXPECT_FALSE(SqliteQueue::Open("/dev/null/queue"));
+}
+
+TEST(QueueState, NamesAreReadBack) {
+  for (const State state :
+       {State::kQueued, State::kRunning, State::kSucceeded, State::kFailed, State::kCancelled})
+    EXPECT_EQ(ParseState(Name(state)), state);
+  EXPECT_FALSE(ParseState("other"));
+}
+
+}  // namespace
+}  // namespace atunner::queue

@@ -1,0 +1,164 @@
+// `serve` and `worker`: jobs from other programs and machines.
+#include "faces/serve/serve.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "atunner/base/clock.h"
+#include "atunner/base/files.h"
+#include "atunner/device/real_device.h"
+#include "atunner/http/call.h"
+#include "atunner/platform/worker.h"
+#include "faces/cli/output/render.h"
+#include "faces/cli/verbs/interrupt.h"
+#include "faces/cli/verbs/server_flags.h"
+#include "faces/cli/verbs/server_verbs.h"
+#include "faces/cli/verbs/verb_list.h"
+#include "faces/wiring/wiring.h"
+
+namespace atunner::cli {
+namespace {
+
+constexpr double kPatienceSeconds = 300;
+constexpr rlim_t kLargestFile = rlim_t{8} << 30;
+
+struct ServeFlags {
+  std::string listen = "127.0.0.1:8080";
+  std::string data;
+  int workers = 1;
+  bool require_tokens = false;
+  uint64_t upload_megabytes = 64;
+  double lease_seconds = 30;
+};
+
+Result<int> RunServe(const ServeFlags& flags, const Context& context) {
+  serve::ServeOptions options;
+  ATUNNER_RETURN_IF_ERROR(serve::ParseListen(flags.listen, options));
+  options.store = StoreFile(context.common);
+  options.data = flags.data.empty() ? serve::DataFolder(options.store) : Path(flags.data);
+  options.workers = flags.workers;
+  options.require_tokens = flags.require_tokens;
+  options.upload_bytes = flags.upload_megabytes << 20;
+  options.lease_seconds = flags.lease_seconds;
+  Machine machine(options.store.string());
+  const std::stop_token stop = TerminationToken();
+  ATUNNER_RETURN_IF_ERROR(serve::Serve(
+      options, machine.services(),
+      [&](const std::string& url) {
+        if (context.common.json)
+          PrintJson(
+              {{"url", url}, {"store", options.store.string()}, {"data", options.data.string()}});
+        else
+          fmt::print("atunner serves on {} (store {}). Ctrl-C ends it.\n", url,
+                     options.store.string());
+        std::fflush(stdout);
+      },
+      stop));
+  return 0;
+}
+
+struct WorkerFlags {
+  ServerFlags server;
+  std::string name;
+  std::vector<std::string> labels;
+  std::string folder;
+  bool shared_store = false;
+};
+
+/// Limits what a job may do to the machine: no core files, no endless files, and temporary files in
+/// the worker's own folder.
+Status LimitSelf(const Path& folder) {
+  const rlimit none{0, 0};
+  const rlimit file{kLargestFile, kLargestFile};
+  (void)::setrlimit(RLIMIT_CORE, &none);
+  (void)::setrlimit(RLIMIT_FSIZE, &file);
+  ATUNNER_RETURN_IF_ERROR(MakeDirectories(folder / "tmp"));
+  ::setenv("TMPDIR", (folder / "tmp").c_str(), 1);
+  return {};
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "worker";
+}
+
+Result<platform::WorkerDescription> DescriptionOf(const WorkerFlags& flags) {
+  platform::WorkerDescription worker;
+  worker.name = flags.name.empty() ? fmt::format("{}-{}", HostName(), ::getpid()) : flags.name;
+  for (const std::string& label : flags.labels) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return Invalid("'" + label + "' has no value", "--label", "write key=value");
+    worker.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  if (const auto gpus = ListRealDevices()) {
+    for (const RealDeviceInfo& gpu : *gpus) worker.gpus.push_back(gpu.profile.name);
+  }
+  return worker;
+}
+
+Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
+  ATUNNER_TRY(const http::Origin origin, http::ParseOrigin(flags.server.Url(), "--server"));
+  ATUNNER_TRY(const std::string token, flags.server.Token());
+  ::unsetenv(kTokenVariable);  // the processes that compile and run candidates do not need it
+  platform::WorkerOptions options;
+  ATUNNER_TRY(options.description, DescriptionOf(flags));
+  options.folder = flags.folder.empty() ? UserDataDirectory() / "worker" / options.description.name
+                                        : Path(flags.folder);
+  options.shares_store = flags.shared_store;
+  ATUNNER_RETURN_IF_ERROR(LimitSelf(std::filesystem::absolute(options.folder)));
+  // A worker on another machine remembers its own trials: the same job there goes on from them.
+  const bool own = !flags.shared_store && context.common.store.empty();
+  Machine machine(own ? (options.folder / "atunner.db").string() : context.common.store);
+  const auto link = platform::MakeHttpLink(origin, token, SystemClock(), kPatienceSeconds);
+  const platform::WorkerLog log = [&](const std::string& line) {
+    if (!context.common.quiet) fmt::print(stderr, "atunner worker: {}\n", Printable(line));
+  };
+  log("asks " + origin.Text() + " for jobs");
+  platform::Worker worker(options, *link, machine.services(), log);
+  ATUNNER_RETURN_IF_ERROR(worker.Run(TerminationToken()));
+  return 0;
+}
+
+}  // namespace
+
+void AddServe(VerbList& verbs) {
+  const auto flags = std::make_shared<ServeFlags>();
+  CLI::App* verb = verbs.Add("serve", "serve jobs over HTTP: API, dashboard, queue and workers",
+                             [flags](const Context& c) { return RunServe(*flags, c); });
+  verb->add_option("--listen", flags->listen,
+                   "address and port; beyond this machine tokens are needed")
+      ->capture_default_str();
+  verb->add_option("--data", flags->data,
+                   "folder of queue, tokens, uploads and artifacts; else STORE.serve");
+  verb->add_option("--workers", flags->workers, "worker processes on this machine; 0: only others")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  verb->add_flag("--require-tokens", flags->require_tokens, "ask for tokens on this machine too");
+  verb->add_option("--upload-megabytes", flags->upload_megabytes, "largest upload")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--lease-seconds", flags->lease_seconds,
+                   "a worker that is silent for so long loses its job")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+}
+
+void AddWorker(VerbList& verbs) {
+  const auto flags = std::make_shared<WorkerFlags>();
+  CLI::App* verb = verbs.Add("worker", "run the jobs of a server on this machine",
+                             [flags](const Context& c) { return RunWorker(*flags, c); });
+  flags->server.AddTo(verb);
+  verb->add_option("--name", flags->name,
+                   "what the server calls this worker; else host and process");
+  verb->add_option("--label", flags->labels, "key=value that jobs can ask for");
+  verb->add_option("--folder", flags->folder, "folder for its work");
+  verb->add_flag("--shared-store", flags->shared_store,
+                 "--store is the server's own file: nothing need be sent");
+}
+
+}  // namespace atunner::cli

@@ -1,0 +1,40 @@
+#include "faces/cli/verbs/server_flags.h"
+
+#include <cstdlib>
+
+namespace atunner::cli {
+namespace {
+
+constexpr size_t kLongestToken = 4096;
+
+}  // namespace
+
+void ServerFlags::AddTo(CLI::App* verb) {
+  verb->add_option("--server", server,
+                   "http://HOST:PORT; else $ATUNNER_SERVER, else http://127.0.0.1:8080");
+  verb->add_option("--token-file", token_file, "file with the token; else $ATUNNER_TOKEN");
+}
+
+std::string ServerFlags::Url() const {
+  if (!server.empty()) return server;
+  const char* const variable = std::getenv(kServerVariable);
+  return variable != nullptr && *variable != '\0' ? variable : "http://127.0.0.1:8080";
+}
+
+Result<std::string> ServerFlags::Token() const {
+  if (token_file.empty()) {
+    const char* const variable = std::getenv(kTokenVariable);
+    return std::string(variable == nullptr ? "" : variable);
+  }
+  ATUNNER_TRY(std::string text, ReadFile(token_file, kLongestToken));
+  text.erase(text.find_last_not_of(" \t\r\n") + 1);
+  if (text.empty()) return Invalid("the file holds no token", "--token-file");
+  return text;
+}
+
+Path StoreFile(const Common& common) {
+  return std::filesystem::absolute(common.store.empty() ? UserDataDirectory() / "atunner.db"
+                                                        : Path(common.store));
+}
+
+}  // namespace atunner::cli

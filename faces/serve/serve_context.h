@@ -1,0 +1,87 @@
+// All that the routes share.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "atunner/base/files.h"
+#include "atunner/jobs/requests/services.h"
+#include "atunner/model/json/json.h"
+#include "atunner/platform/access.h"
+#include "atunner/platform/job_files.h"
+#include "atunner/platform/run_pages.h"
+#include "atunner/platform/server_link.h"
+#include "atunner/queue/queue.h"
+#include "faces/serve/event_hub.h"
+#include "faces/serve/metrics.h"
+
+namespace atunner::serve {
+
+struct ServeOptions {
+  std::string address = "127.0.0.1";
+  uint16_t port = 8080;
+  Path store;       ///< the file of runs and trials
+  Path data;        ///< folder of queue, tokens, uploads and artifacts
+  int workers = 1;  ///< processes on this machine; 0: only remote workers
+  bool require_tokens = false;
+  uint64_t upload_bytes = uint64_t{64} << 20;
+  double lease_seconds = 30;
+};
+
+/// One line of JSON on standard error for each thing that happens.
+class Log {
+ public:
+  void Write(const char* level, const char* message, Json fields);
+
+ private:
+  std::mutex mutex_;
+};
+
+/// Who asked for work lately.
+class WorkerBook {
+ public:
+  void Saw(const platform::WorkerDescription& worker, const std::string& job);
+  void SawJob(const std::string& job);
+  void Left(const std::string& job);
+  /// {"name", "gpus", "labels", "job", "last_seen_seconds"} of each.
+  Json ToJson() const;
+  size_t count() const;
+
+ private:
+  struct Entry {
+    platform::WorkerDescription worker;
+    std::string job;
+    double seen = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
+struct ServeContext {
+  const ServeOptions& options;
+  queue::Queue& queue;
+  platform::RunPages& pages;
+  platform::Tokens& tokens;
+  jobs::Services& services;
+  Log& log;
+  platform::Uploads uploads;
+  /// The secret of the workers that this server starts.
+  std::string worker_secret;
+  Metrics metrics;
+  WorkerBook workers;
+  std::atomic<bool> draining = false;
+  double begin = 0;  ///< of the server, by services.clock
+  /// Runs that remote workers send, one at a time.
+  std::mutex imports;
+  /// Ends first: it reads the rest.
+  std::unique_ptr<EventHub> hub;
+
+  Path ArtifactsOf(const std::string& job) const { return options.data / "artifacts" / job; }
+  Path Incoming() const { return options.data / "incoming"; }
+};
+
+}  // namespace atunner::serve
