@@ -25,7 +25,7 @@ int Main(int argc, char** argv) {
   VerbList verbs;
   for (const auto add :
        {AddOptimize, AddGraph, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddApply,
-        AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
+        AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddEvidence, AddRunKernel, AddArtifacts,
         AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig})
     add(verbs);
   return verbs.Execute(argc, argv);
