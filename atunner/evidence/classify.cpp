@@ -54,6 +54,10 @@ class Rules {
     found_.push_back({cause, std::move(evidence), gain});
   }
 
+  bool Has(Bottleneck cause) const {
+    return std::ranges::find(found_, cause, &Finding::bottleneck) != found_.end();
+  }
+
   void Uncoalesced() {
     const double loads = Get(Counter::kLoadSectors), stores = Get(Counter::kStoreSectors);
     const double load_bytes = Get(Counter::kLoadBytes, 32),
@@ -123,9 +127,10 @@ class Rules {
                       atomics));
   }
 
+  /// Not where the access pattern is what makes a block use a sector again.
   void Rereads() {
     const double again = Get(Counter::kL1Hits);
-    if (again > kReusePercent)
+    if (again > kReusePercent && !Has(Bottleneck::kUncoalesced))
       Add(Bottleneck::kRereads,
           fmt::format("{:.0f} % of the loaded sectors were used by the same block before; L1 is busy "
                       "{:.0f} % of the time",

@@ -35,7 +35,12 @@ double Scale(const vgpu::EstimateInput& in) {
 }  // namespace
 
 double PartNs(const Estimate& estimate, std::string_view part) {
-  const auto found = std::ranges::find(estimate.parts, part, &Estimate::Part::name);
+  const auto found = std::ranges::find_if(estimate.parts, [&](const Estimate::Part& one) {
+    std::string_view name = one.name;
+    constexpr std::string_view kSms = "SMs: ";  // a part of the SMs' time
+    if (name.starts_with(kSms)) name.remove_prefix(kSms.size());
+    return name == part;
+  });
   return found == estimate.parts.end() ? 0 : found->ns;
 }
 

@@ -6,33 +6,47 @@
 
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
+#include "atunner/model/schedule/vouched_kernels.h"
 
 namespace atunner::jobs {
 namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 
-/// A template's default configuration, and no other.
-class FixedSchedule : public ScheduleTemplate {
+/// A template, or its default configuration alone, that vouches for what a RewriteSource makes of
+/// it.
+class RewrittenSchedule : public ScheduleTemplate, public VouchedKernels {
  public:
-  explicit FixedSchedule(const ScheduleTemplate& whole) : whole_(whole) {}
+  RewrittenSchedule(const ScheduleTemplate& whole, bool fixed) : whole_(whole), fixed_(fixed) {
+    if (!fixed) space_ = whole.space();
+  }
+  void Vouch(const RewriteSource& source) { source_ = &source; }
 
   const KernelSpec& spec() const override { return whole_.spec(); }
   const ParameterSpace& space() const override { return space_; }
-  Result<RenderedKernel> Render(const Configuration&) const override {
-    return whole_.Render(whole_.Default());
+  Configuration Default() const override { return fixed_ ? Configuration{} : whole_.Default(); }
+  Result<RenderedKernel> Render(const Configuration& one) const override {
+    return whole_.Render(Of(one));
   }
-  Configuration Default() const override { return {}; }
-  std::vector<Dims> CheckDims(const Configuration&) const override {
-    return whole_.CheckDims(whole_.Default());
+  std::vector<Dims> CheckDims(const Configuration& one) const override {
+    return whole_.CheckDims(Of(one));
   }
-  ValidSizes FreeSizes(const Configuration&) const override {
-    return whole_.FreeSizes(whole_.Default());
+  ValidSizes FreeSizes(const Configuration& one) const override {
+    return whole_.FreeSizes(Of(one));
+  }
+  /// A rewrite keeps the sizes that the user's kernel is valid at.
+  std::vector<Dims> CheckDimsOf(const Candidate& candidate) const override {
+    const bool known = source_ != nullptr && source_->Find(candidate.id) != nullptr;
+    return known ? whole_.CheckDims(whole_.Default()) : std::vector<Dims>{};
   }
 
  private:
+  Configuration Of(const Configuration& one) const { return fixed_ ? whole_.Default() : one; }
+
   const ScheduleTemplate& whole_;
+  bool fixed_;
   ParameterSpace space_;
+  const RewriteSource* source_ = nullptr;
 };
 
 /// Compiles and profiles kernels of one task.
@@ -63,13 +77,13 @@ Result<RewriteResult> RewriteSchedule(const ScheduleTemplate& schedule, const Pa
                                       bool auto_tune, const Target& target,
                                       const TuningOptions& options, Services& services,
                                       const EventSink& events, std::stop_token stop) {
-  const FixedSchedule fixed(schedule);
-  const ScheduleTemplate& searched = auto_tune ? schedule : fixed;
+  RewrittenSchedule searched(schedule, !auto_tune);
   ATUNNER_TRY(RenderedKernel own, schedule.Render(schedule.Default()));
   ATUNNER_TRY(const auto compiler, services.compilers.Open(options.compile_timeout_seconds));
   const RewriteSource::Profiler profiler = Profiling(schedule.spec(), target, *compiler);
   RewriteSource source(MakeCandidate(searched.space(), searched.Default(), {"default", ""}),
                        std::move(own), schedule.spec(), profiler);
+  searched.Vouch(source);
   ATUNNER_TRY(TuningResult tuned, TuneTemplate(searched, target, options, services, events,
                                                std::move(stop), {&source}));
   if (tuned.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");

@@ -20,16 +20,16 @@ namespace {
 
 using enum evidence::Bottleneck;
 
-constexpr std::array kProduct = {kRereads, kUncoalesced, kCompute};
+constexpr std::array kProduct = {kRereads, kUncoalesced};
 constexpr std::array kWarp = {kUncoalesced, kSmallGrid, kLatency};
 constexpr std::array kThreads = {kUncoalesced};
 constexpr std::array kTree = {kBankConflicts, kDivergence, kBarriers};
 constexpr std::array kPadding = {kBankConflicts};
 constexpr std::array kFloats = {kFloat64};
 constexpr std::array kAtomicCauses = {kAtomics};
-constexpr std::array kSums = {kLatency, kRereads, kMemory};
-constexpr std::array kAliases = {kLatency, kRereads};
-constexpr std::array kUnrolled = {kLatency, kCompute};
+constexpr std::array kSums = {kLatency, kRereads, kMemory, kCompute};
+constexpr std::array kAliases = {kLatency, kCompute};
+constexpr std::array kUnrolled = {kLatency, kCompute, kSmallGrid};
 
 constexpr std::array kAll = {
     Rewrite{"block-product",

@@ -20,8 +20,8 @@ RenderedKernel KernelOf(const std::string& text, Dim3 grid, Dim3 block,
   kernel.source.text = text;
   LaunchStep step;
   step.entry = "k";
-  step.grid = {Expr(grid.x), Expr(grid.y), Expr(grid.z)};
-  step.block = {Expr(block.x), Expr(block.y), Expr(block.z)};
+  step.grid = {Expr(int64_t{grid.x}), Expr(int64_t{grid.y}), Expr(int64_t{grid.z})};
+  step.block = {Expr(int64_t{block.x}), Expr(int64_t{block.y}), Expr(int64_t{block.z})};
   for (const std::string& tensor : tensors) step.args.push_back(ArgBinding::Tensor(tensor));
   kernel.plan.steps = {step};
   return kernel;

@@ -1,10 +1,16 @@
-// `profile`, `explain` and `diff`: what a kernel does, what bounds it, and what a rewriting changed.
+// `profile`, `explain`, `analyze` and `diff`: what a kernel does, what bounds it, and what a rewriting changed.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "atunner/jobs/evidence/analyze.h"
 #include "atunner/jobs/evidence/explain.h"
 #include "atunner/jobs/evidence/measured.h"
 #include "atunner/jobs/evidence/profile.h"
@@ -160,6 +166,44 @@ Result<int> ExplainKernel(const EvidenceFlags& flags, const Context& context) {
   return 0;
 }
 
+std::string Number(const std::optional<int64_t>& value) {
+  return value ? std::to_string(*value) : "?";
+}
+
+void PrintAnalysis(const jobs::Analysis& analysis) {
+  fmt::print("{} for {}: {} registers, {} bytes of shared memory, {} bytes spilled\n",
+             Printable(analysis.facts.kernel), analysis.gpu, analysis.registers,
+             analysis.shared_bytes, analysis.spill_bytes);
+  for (const rewrites::LoopFact& loop : analysis.facts.loops)
+    fmt::print("{:>5}: loop at depth {}, {} iterations: {}\n", loop.line, loop.depth,
+               Number(loop.trips), Printable(loop.head));
+  for (const rewrites::AccessFact& access : analysis.facts.accesses)
+    fmt::print("{:>5}: {} {}[{}]: {}, {} elements to the next thread, {} to the next iteration\n",
+               access.line, access.store ? "store" : "load", Printable(access.array),
+               Printable(access.subscript), rewrites::PatternOf(access),
+               Number(access.thread_stride), Number(access.loop_stride));
+  const auto print = [](const char* what, const std::vector<int>& lines) {
+    for (const int line : lines) fmt::print("{:>5}: {}\n", line, what);
+  };
+  print("barrier", analysis.facts.barriers);
+  print("atomic update", analysis.facts.atomics);
+  print("arithmetic in double", analysis.facts.doubles);
+}
+
+Result<int> AnalyzeKernel(const KernelFlags& flags, const Context& context) {
+  ATUNNER_TRY(const jobs::KernelRequest request, flags.Request());
+  const Common& common = context.common;
+  Machine machine(common.store);
+  Progress progress({.silent = common.quiet || common.json});
+  ATUNNER_TRY(const jobs::Analysis analysis,
+              jobs::Analyze(request, machine.services(), std::ref(progress)));
+  if (common.json)
+    PrintJson(ToJson(analysis));
+  else
+    PrintAnalysis(analysis);
+  return 0;
+}
+
 Result<int> Diff(const std::string& folder, const Context& context) {
   ATUNNER_TRY(const jobs::RewriteRecord record, jobs::ReadRecord(folder));
   if (context.common.json)
@@ -185,6 +229,10 @@ void AddEvidence(VerbList& verbs) {
   AddFlags(verbs.Add("explain", "the bottleneck of a kernel, with evidence and ideas against it",
                      [explain](const Context& c) { return ExplainKernel(*explain, c); }),
            *explain);
+  const auto analyze = std::make_shared<KernelFlags>();
+  AddKernel(verbs.Add("analyze", "loops, strides and registers of a kernel, without running it",
+                      [analyze](const Context& c) { return AnalyzeKernel(*analyze, c); }),
+            *analyze);
   const auto folder = std::make_shared<std::string>();
   verbs.Add("diff", "what a rewriting changed in the user's file, idea by idea",
             [folder](const Context& c) { return Diff(*folder, c); })

@@ -89,13 +89,14 @@ Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
                                        {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   request.tuning.out = out;
+  request.rewrite = flags.rewrite;
   if (request.tuning.target.gpu == "auto") request.tuning.target.gpu = target.profile.name;
   return RunCaptureTuning(context, request);
 }
 
 /// Why the source is not tuned by reading it alone; nullopt if it can be.
 std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& context) {
-  const bool asks = !flags.auto_tune || !flags.tuning.dump.empty() ||
+  const bool asks = !(flags.auto_tune || flags.rewrite) || !flags.tuning.dump.empty() ||
                     !flags.tuning.stop_after.empty() || !flags.source.ends_with(".cu");
   if (asks || !FindNvcc()) return std::nullopt;
   if (!context.program.empty() || !flags.capture.nvcc.empty()) return "";
@@ -129,8 +130,8 @@ Result<int> Rewrite(const SourceFlags& flags, const Context& context) {
 }
 
 Result<int> HardwareOptimize(const SourceFlags& flags, const Context& context) {
-  if (flags.rewrite && context.program.empty()) return Rewrite(flags, context);
   if (const auto reason = ReasonToRun(flags, context)) return TuneProgram(flags, context, *reason);
+  if (flags.rewrite) return Rewrite(flags, context);
   jobs::HardwareOptimizeRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   return RunTuning(
