@@ -7,7 +7,7 @@
 namespace atunner::evidence {
 namespace {
 
-constexpr const char* kDetails = R"(==PROF== Connected to process 4242 (/tmp/app)
+constexpr const char* kDetails = R"csv(==PROF== Connected to process 4242 (/tmp/app)
 ==PROF== Profiling "add" - 0: 0%....50%....100% - 9 passes
 result 12, 13
 "ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description","Estimated Speedup Type","Estimated Speedup"
@@ -15,7 +15,7 @@ result 12, 13
 "0","4242","app","127.0.0.1","add(float *, int)","1","7","(256, 1, 1)","(4096, 1, 1)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","usecond","9.5","","","","",""
 "0","4242","app","127.0.0.1","add(float *, int)","1","7","(256, 1, 1)","(4096, 1, 1)","0","9.0","SpeedOfLight","","","","Bottleneck","WRN","Memory is used ""more"", than compute","global","12.5"
 "1","4242","app","127.0.0.1","mul(float *)","1","7","(256, 1, 1)","(1, 1, 1)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","nsecond","2,100","","","","",""
-)";
+)csv";
 
 TEST(NcuCsv, ReadsDetailsWithUnitsAndRules) {
   const auto launches = ParseNcuCsv(kDetails);
@@ -34,9 +34,9 @@ TEST(NcuCsv, ReadsDetailsWithUnitsAndRules) {
 
 TEST(NcuCsv, ReadsOlderDetailsWithKernelTime) {
   const auto launches = ParseNcuCsv(
-      R"("ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","Section Name","Metric Name","Metric Unit","Metric Value"
+      R"csv("ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream","Section Name","Metric Name","Metric Unit","Metric Value"
 "3","1","a","h","k(int)","2021-Jan-01 10:00:00","1","7","Command line profiler metrics","smsp__inst_executed.sum","inst","17"
-)");
+)csv");
   ASSERT_TRUE(launches) << launches.error().ToString();
   ASSERT_EQ(launches->size(), 1U);
   EXPECT_DOUBLE_EQ(*ValueOf(launches->front().counters, Counter::kInstructions), 17);
@@ -44,9 +44,9 @@ TEST(NcuCsv, ReadsOlderDetailsWithKernelTime) {
 
 TEST(NcuCsv, ReadsTheSummaryByItsAverages) {
   const auto launches = ParseNcuCsv(
-      R"("Process ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","Device","CC","Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"
+      R"csv("Process ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","Device","CC","Invocations","Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"
 "1","a","h","k(int)","(32, 1, 1)","(1, 1, 1)","0","8.0","3","Command line profiler metrics","gpu__time_duration.sum","usecond","1","3","2"
-)");
+)csv");
   ASSERT_TRUE(launches) << launches.error().ToString();
   ASSERT_EQ(launches->size(), 1U);
   EXPECT_DOUBLE_EQ(*ValueOf(launches->front().counters, Counter::kTime), 2000);

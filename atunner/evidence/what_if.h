@@ -1,4 +1,4 @@
-// The time of a launch if one cause were removed, by the time model: what an idea can gain at most.
+// The time of a launch if one cause were removed, by the time model: what an idea may gain.
 #pragma once
 
 #include <optional>

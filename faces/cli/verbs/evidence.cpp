@@ -46,7 +46,7 @@ void PrintCounters(const evidence::CounterSet& counters) {
 void PrintFindings(const std::vector<evidence::Finding>& findings) {
   const evidence::Finding& first = findings.front();
   fmt::print("bottleneck: {}{}\n  {}\n  evidence: {}\n", evidence::Name(first.bottleneck),
-             first.gain ? fmt::format(" (at most {:.2f}x without it)", *first.gain) : "",
+             first.gain ? fmt::format(" ({:.2f}x without it, by the time model)", *first.gain) : "",
              evidence::MeaningOf(first.bottleneck), first.evidence);
   for (size_t i = 1; i < findings.size(); ++i)
     fmt::print("also: {}{}: {}\n", evidence::Name(findings[i].bottleneck),
@@ -140,7 +140,7 @@ Result<int> ProfileKernel(const EvidenceFlags& flags, const Context& context) {
 void PrintIdea(const jobs::Idea& idea) {
   fmt::print("  {:<24} against {:<16} {}\n    {}\n", idea.rewrite, evidence::Name(idea.removes),
              !idea.obstacle.empty() ? "does not apply: " + Printable(idea.obstacle)
-             : idea.expected_gain   ? fmt::format("at most {:.2f}x", *idea.expected_gain)
+             : idea.expected_gain   ? fmt::format("expected {:.2f}x", *idea.expected_gain)
                                     : "gain unknown",
              idea.reason);
 }

@@ -47,7 +47,7 @@ void PrintIdeas(const jobs::RewriteRecord& record) {
   for (const jobs::IdeaRecord& idea : record.ideas) {
     std::string result = idea.status;
     if (idea.gain) result += fmt::format(", {:.2f}x", *idea.gain);
-    if (idea.expected_gain) result += fmt::format(" (expected at most {:.2f}x)", *idea.expected_gain);
+    if (idea.expected_gain) result += fmt::format(" (expected {:.2f}x)", *idea.expected_gain);
     if (!idea.note.empty()) result += ": " + Printable(idea.note);
     fmt::print("  {} {:<28} {}\n", idea.round, NameOf(idea.rewrite, idea.detail), result);
   }
