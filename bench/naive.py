@@ -3,7 +3,8 @@
 
     bench/naive.py --atunner build/dev/faces/atunner --target-gpu A100 [--only gemm,row_sum]
 
-Without the GPU the times are predicted. `correct` means that the judge found the final kernel right.
+Without the GPU the times are predicted. `correct` means that the judge found the final kernel
+right.
 """
 
 import argparse

@@ -66,23 +66,26 @@ class Rules {
     const bool bad_stores = stores > kSectorsPerRequest && store_bytes <= kBytesPerSector;
     if (bad_loads || bad_stores)
       Add(Bottleneck::kUncoalesced,
-          fmt::format("a load takes {:.1f} sectors and uses {:.1f} of the 32 bytes of each; a store "
-                      "takes {:.1f} and fills {:.1f}",
-                      loads, std::min(32.0, load_bytes), stores, std::min(32.0, store_bytes)));
+          fmt::format(
+              "a load takes {:.1f} sectors and uses {:.1f} of the 32 bytes of each; a store "
+              "takes {:.1f} and fills {:.1f}",
+              loads, std::min(32.0, load_bytes), stores, std::min(32.0, store_bytes)));
   }
 
   void BankConflicts() {
     const double conflicts = Get(Counter::kBankConflicts), requests = Get(Counter::kSharedRequests);
     if (conflicts > kConflictsPerRequest * requests)
       Add(Bottleneck::kBankConflicts,
-          fmt::format("{:.0f} accesses to shared memory take {:.0f} further wavefronts, {:.1f} each",
-                      requests, conflicts, requests > 0 ? conflicts / requests : conflicts));
+          fmt::format(
+              "{:.0f} accesses to shared memory take {:.0f} further wavefronts, {:.1f} each",
+              requests, conflicts, requests > 0 ? conflicts / requests : conflicts));
   }
 
   void Float64() {
     const double share = Get(Counter::kFp64Share);
     if (share > kFp64Percent)
-      Add(Bottleneck::kFloat64, fmt::format("the float64 pipe is busy {:.0f} % of the time", share));
+      Add(Bottleneck::kFloat64,
+          fmt::format("the float64 pipe is busy {:.0f} % of the time", share));
   }
 
   void Spills() {
@@ -105,8 +108,8 @@ class Rules {
     const double waves = Get(Counter::kWaves, 1);
     if (waves < kFewWaves)
       Add(Bottleneck::kSmallGrid,
-          fmt::format("{:.0f} blocks are {:.2f} of what the GPU holds at once",
-                      Get(Counter::kGrid), waves));
+          fmt::format("{:.0f} blocks are {:.2f} of what the GPU holds at once", Get(Counter::kGrid),
+                      waves));
   }
 
   void Occupancy() {
@@ -130,11 +133,13 @@ class Rules {
   /// Not where the access pattern is what makes a block use a sector again.
   void Rereads() {
     const double again = Get(Counter::kL1Hits);
-    if (again > kReusePercent && !Has(Bottleneck::kUncoalesced))
+    if (again > kReusePercent && Get(Counter::kL1Share) > kL1BusyPercent &&
+        !Has(Bottleneck::kUncoalesced))
       Add(Bottleneck::kRereads,
-          fmt::format("{:.0f} % of the loaded sectors were used by the same block before; L1 is busy "
-                      "{:.0f} % of the time",
-                      again, Get(Counter::kL1Share)));
+          fmt::format(
+              "{:.0f} % of the loaded sectors were used by the same block before; L1 is busy "
+              "{:.0f} % of the time",
+              again, Get(Counter::kL1Share)));
   }
 
   const LaunchEvidence& launch_;

@@ -33,7 +33,7 @@ TEST(Classify, NamesWhatMeasuredCountersShow) {
       {"small-grid", {{kWaves, 0.1}, {kGrid, 4}}},
       {"low-occupancy", {{kOccupancy, 25}}},
       {"atomics", {{kAtomics, 1000}, {kLoadRequests, 10}}},
-      {"rereads", {{kL1Hits, 90}}},
+      {"rereads", {{kL1Hits, 90}, {kL1Share, 80}}},
       {"memory-bound", {{kDramShare, 85}, {kIssueShare, 20}}},
       {"compute-bound", {{kDramShare, 10}, {kIssueShare, 90}}},
       {"latency-bound", {{kDramShare, 10}, {kIssueShare, 9}}},
@@ -49,8 +49,8 @@ TEST(Classify, NamesWhatMeasuredCountersShow) {
 TEST(Classify, NeedsMoreThanOneSignOfUncoalescedAccess) {
   using enum Counter;
   // 16 bytes a thread take 16 sectors and use all of them
-  const auto findings = Classify({Measured({{kLoadSectors, 16}, {kLoadBytes, 32},
-                                            {kDramShare, 90}}), "", nullptr});
+  const auto findings = Classify(
+      {Measured({{kLoadSectors, 16}, {kLoadBytes, 32}, {kDramShare, 90}}), "", nullptr});
   EXPECT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings.front().bottleneck, Bottleneck::kMemory);
 }

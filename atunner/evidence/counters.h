@@ -1,5 +1,5 @@
-// One vocabulary for what a launch did, whoever counted it: counter.def. A value says where it comes
-// from: measured by Nsight Compute on a GPU, or counted by the virtual GPU.
+// One vocabulary for what a launch did, whoever counted it: counter.def. A value says where it
+// comes from: measured by Nsight Compute on a GPU, or counted by the virtual GPU.
 #pragma once
 
 #include <cstdint>

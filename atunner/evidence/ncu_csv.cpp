@@ -30,8 +30,10 @@ Result<Row> TakeRow(std::string_view& text) {
     const char c = text[i];
     if (c == '"') {
       const bool doubled = quoted && i + 1 < text.size() && text[i + 1] == '"';
-      if (doubled) row.back() += text[++i];
-      else quoted = !quoted;
+      if (doubled)
+        row.back() += text[++i];
+      else
+        quoted = !quoted;
     } else if (c == ',' && !quoted) {
       row.emplace_back();
     } else if (c != '\r' || quoted) {
@@ -55,9 +57,19 @@ std::optional<double> Number(std::string cell) {
 /// ncu scales units; counters are in bytes and ns.
 double FactorOf(std::string_view unit) {
   static constexpr std::array<std::pair<std::string_view, double>, 13> kFactors = {{
-      {"Kbyte", 1e3},    {"Mbyte", 1e6},   {"Gbyte", 1e9},   {"Tbyte", 1e12},  {"usecond", 1e3},
-      {"us", 1e3},       {"msecond", 1e6}, {"ms", 1e6},      {"second", 1e9},  {"s", 1e9},
-      {"nsecond", 1},    {"ns", 1},        {"Kbyte/block", 1e3},
+      {"Kbyte", 1e3},
+      {"Mbyte", 1e6},
+      {"Gbyte", 1e9},
+      {"Tbyte", 1e12},
+      {"usecond", 1e3},
+      {"us", 1e3},
+      {"msecond", 1e6},
+      {"ms", 1e6},
+      {"second", 1e9},
+      {"s", 1e9},
+      {"nsecond", 1},
+      {"ns", 1},
+      {"Kbyte/block", 1e3},
   }};
   const auto found = std::ranges::find(kFactors, unit, &std::pair<std::string_view, double>::first);
   return found == kFactors.end() ? 1 : found->second;

@@ -9,7 +9,8 @@ Roofline RooflineOf(const CounterSet& counters, const DeviceProfile& profile) {
   Roofline roofline;
   const double bytes = ValueOf(counters, Counter::kDramBytes).value_or(0);
   const double ns = ValueOf(counters, Counter::kTime).value_or(0);
-  const double peak = profile.PeakFlops(DType::kFloat32, false), bandwidth = profile.dram_gbps * 1e9;
+  const double peak = profile.PeakFlops(DType::kFloat32, false),
+               bandwidth = profile.dram_gbps * 1e9;
   roofline.flops = kFlopsPerInstruction * ValueOf(counters, Counter::kFma).value_or(0);
   roofline.intensity = bytes > 0 ? roofline.flops / bytes : 0;
   roofline.flop_rate = ns > 0 ? roofline.flops / ns * 1e9 : 0;

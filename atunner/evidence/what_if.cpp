@@ -112,6 +112,7 @@ void SpreadGrid(EstimateInput& in) {
   if (blocks >= wanted) return;
   const double counted = in.blocks_counted > 0 ? in.blocks_counted : Real(in.blocks_executed);
   in.blocks_counted = std::max(1.0, counted) * wanted / blocks;
+  for (double& path : in.counts.longest_path) path *= blocks / wanted;
   in.shape.grid = {static_cast<uint32_t>(wanted), 1, 1};
   in.shares.clear();
 }
@@ -147,16 +148,35 @@ std::optional<double> GainWithout(Bottleneck cause, const EstimateInput& launch)
   using Change = void (*)(EstimateInput&);
   Change change = nullptr;
   switch (cause) {
-    case Bottleneck::kUncoalesced: change = Coalesce; break;
-    case Bottleneck::kBankConflicts: change = RemoveConflicts; break;
-    case Bottleneck::kFloat64: change = MoveToFloat32; break;
-    case Bottleneck::kSpills: change = RemoveSpills; break;
-    case Bottleneck::kDivergence: change = FillWarps; break;
-    case Bottleneck::kSmallGrid: change = SpreadGrid; break;
-    case Bottleneck::kOccupancy: change = FillSms; break;
-    case Bottleneck::kRereads: change = LoadOnce; break;
-    case Bottleneck::kLatency: change = HideLatency; break;
-    default: return std::nullopt;
+    case Bottleneck::kUncoalesced:
+      change = Coalesce;
+      break;
+    case Bottleneck::kBankConflicts:
+      change = RemoveConflicts;
+      break;
+    case Bottleneck::kFloat64:
+      change = MoveToFloat32;
+      break;
+    case Bottleneck::kSpills:
+      change = RemoveSpills;
+      break;
+    case Bottleneck::kDivergence:
+      change = FillWarps;
+      break;
+    case Bottleneck::kSmallGrid:
+      change = SpreadGrid;
+      break;
+    case Bottleneck::kOccupancy:
+      change = FillSms;
+      break;
+    case Bottleneck::kRereads:
+      change = LoadOnce;
+      break;
+    case Bottleneck::kLatency:
+      change = HideLatency;
+      break;
+    default:
+      return std::nullopt;
   }
   EstimateInput without = launch;
   change(without);

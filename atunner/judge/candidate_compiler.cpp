@@ -5,8 +5,6 @@
 
 #include "atunner/model/schedule/vouched_kernels.h"
 
-#include <utility>
-
 namespace atunner {
 
 std::optional<Verdict> Compiled::Refusal() const {

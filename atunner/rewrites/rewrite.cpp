@@ -20,8 +20,7 @@ RenderedKernel With(const RenderedKernel& kernel, const Proposal& proposal) {
   changed.source.text = proposal.text;
   LaunchStep& step = changed.plan.steps.front();
   for (size_t axis = 0; axis < 3; ++axis)
-    step.grid[axis] = Changed(step.grid[axis], proposal.grid.times[axis],
-                              proposal.grid.over[axis]);
+    step.grid[axis] = Changed(step.grid[axis], proposal.grid.times[axis], proposal.grid.over[axis]);
   return changed;
 }
 

@@ -28,8 +28,8 @@ TokenRange Whole(const KernelDefinition& kernel) {
 std::string ChangedExtent(const std::string& extent, uint32_t times, uint32_t over) {
   if (times == 1 && over == 1) return extent;
   if (over == 1) return fmt::format("{} * ({})", times, extent);
-  return fmt::format("({} + {}) / {}", times == 1 ? extent : fmt::format("{} * ({})", times, extent),
-                     over - 1, over);
+  return fmt::format("({} + {}) / {}",
+                     times == 1 ? extent : fmt::format("{} * ({})", times, extent), over - 1, over);
 }
 
 /// The text of the configuration's first argument after the change.
@@ -41,8 +41,9 @@ std::string ChangedGrid(const CudaSyntax& syntax, TokenRange grid, const GridCha
                        syntax.token(grid.begin).kind == Token::Kind::kWord;
   bool is_dim3 = text.starts_with("dim3") || !one_axis;
   for (size_t i = 0; is_name && i + 1 < syntax.lexed.tokens.size(); ++i)
-    is_dim3 = is_dim3 || (syntax.token(i).Is("dim3") &&
-                          Mentions(syntax, UpTo(syntax, {i, syntax.lexed.tokens.size()}, ";"), text));
+    is_dim3 = is_dim3 ||
+              (syntax.token(i).Is("dim3") &&
+               Mentions(syntax, UpTo(syntax, {i, syntax.lexed.tokens.size()}, ";"), text));
   if (!is_dim3) return ChangedExtent(text, change.times[0], change.over[0]);
   return fmt::format("dim3({}, {}, {})",
                      ChangedExtent(text + ".x", change.times[0], change.over[0]),
@@ -72,8 +73,8 @@ Result<std::string> RewrittenFile(const std::string& file, const std::string& be
                          *in_rewritten = Find(to, kernel);
   if (in_file == nullptr || in_before == nullptr || in_rewritten == nullptr ||
       own.Text(Whole(*in_file)) != from.Text(Whole(*in_before)))
-    return Fail(ErrorCode::kUnsupported,
-                "the file defines '" + kernel + "' in another form than the one that was rewritten");
+    return Fail(ErrorCode::kUnsupported, "the file defines '" + kernel +
+                                             "' in another form than the one that was rewritten");
   TextEdits edits(own);
   edits.Replace(Whole(*in_file), std::string(to.Text(Whole(*in_rewritten))));
   for (const KernelLaunch& launch : own.launches) {

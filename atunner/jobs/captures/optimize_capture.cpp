@@ -108,8 +108,8 @@ class CaptureTuner {
 
   Result<RunResult> Improve(const ScheduleTemplate& schedule, const TuningOptions& options) {
     if (request_.rewrite) {
-      ATUNNER_TRY(RewriteResult rewritten, RewriteSchedule(schedule, source_, false, target_, options,
-                                                           services_, events_, stop_));
+      ATUNNER_TRY(RewriteResult rewritten, RewriteSchedule(schedule, source_, false, target_,
+                                                           options, services_, events_, stop_));
       return std::move(rewritten.run);
     }
     ATUNNER_TRY(TuningResult result,

@@ -26,8 +26,7 @@ struct Pair {
 };
 
 const std::string kIndex = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; ";
-const std::string kRows =
-    "int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= 1024) return; ";
+const std::string kRows = "int r = blockIdx.x * blockDim.x + threadIdx.x; if (r >= 1024) return; ";
 const std::string kTwoAxes =
     "int a = blockIdx.x * 16 + threadIdx.x, b = blockIdx.y * 16 + threadIdx.y; ";
 const std::string kGrid2 = "dim3(64, 64), dim3(16, 16)";
@@ -49,8 +48,9 @@ std::string Chain(const std::string& type, const std::string& suffix) {
 const std::vector<Pair> kPairs = {
     {"uncoalesced", kTwoAxes + "y[a * 1024 + b] = 2 * x[a * 1024 + b];",
      kTwoAxes + "y[b * 1024 + a] = 2 * x[b * 1024 + a];", kGrid2},
-    {"uncoalesced", kRows + "float s = 0; for (int j = 0; j < 1024; ++j) s += x[r * 1024 + j]; "
-                            "y[r] = s;",
+    {"uncoalesced",
+     kRows + "float s = 0; for (int j = 0; j < 1024; ++j) s += x[r * 1024 + j]; "
+             "y[r] = s;",
      kRows + "float s = 0; for (int j = 0; j < 1024; ++j) s += x[j * 1024 + r]; y[r] = s;",
      "16, 64"},
     {"uncoalesced", kIndex + "y[i] = x[(i * 33) % n];", kIndex + "y[i] = x[i];"},
@@ -69,16 +69,19 @@ const std::vector<Pair> kPairs = {
      "for (int i = threadIdx.x + blockIdx.x * 256; i < n; i += 256 * gridDim.x) y[i] = 2 * x[i];",
      "4, 256", "512, 256"},
     {"small-grid",
-     "float v = x[threadIdx.x]; for (int k = 0; k < 4000; ++k) v = v * 1.01f + k; y[blockIdx.x * 256 "
+     "float v = x[threadIdx.x]; for (int k = 0; k < 4000; ++k) v = v * 1.01f + k; y[blockIdx.x * "
+     "256 "
      "+ threadIdx.x] = v;",
-     "float v = x[threadIdx.x]; for (int k = 0; k < 40; ++k) v = v * 1.01f + k; y[blockIdx.x * 256 + "
+     "float v = x[threadIdx.x]; for (int k = 0; k < 40; ++k) v = v * 1.01f + k; y[blockIdx.x * 256 "
+     "+ "
      "threadIdx.x] = v;",
      "8, 256", "800, 256"},
     {"memory-bound", kIndex + "y[i] = 2 * x[i];",
      "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n / 4) y[i] = 2 * x[i];"},
     {"compute-bound",
-     kIndex + "float v = x[i], w = v + 1, u = v + 2, z = v + 3; for (int k = 0; k < 400; ++k) { v = "
-              "v * w + u; w = w * u + z; u = u * z + v; z = z * v + w; } y[i] = v + w + u + z;",
+     kIndex +
+         "float v = x[i], w = v + 1, u = v + 2, z = v + 3; for (int k = 0; k < 400; ++k) { v = "
+         "v * w + u; w = w * u + z; u = u * z + v; z = z * v + w; } y[i] = v + w + u + z;",
      kIndex + "float v = x[i], w = v + 1, u = v + 2, z = v + 3; for (int k = 0; k < 40; ++k) { v = "
               "v * w + u; w = w * u + z; u = u * z + v; z = z * v + w; } y[i] = v + w + u + z;"},
     {"latency-bound",
@@ -114,9 +117,9 @@ class Classifier : public testing::TestWithParam<size_t> {
     ATUNNER_TRY(CompileOutcome outcome,
                 compiler_->Compile({rendered.source, {"k"}, target.profile.Arch()}));
     if (!outcome.ok()) return Invalid(outcome.error);
-    ATUNNER_TRY(auto launches, ProfileLaunches(schedule->spec(),
-                                               {*std::move(outcome.module), rendered.plan, {}},
-                                               target));
+    ATUNNER_TRY(
+        auto launches,
+        ProfileLaunches(schedule->spec(), {*std::move(outcome.module), rendered.plan, {}}, target));
     return launches.front();
   }
 
@@ -129,8 +132,8 @@ TEST_P(Classifier, NamesTheCauseThatCostsTime) {
   ASSERT_TRUE(with) << with.error().ToString();
   const evidence::Finding& finding = with->findings.front();
   EXPECT_EQ(evidence::Name(finding.bottleneck), pair.label) << finding.evidence;
-  const auto without = Profiled(SourceOf(
-      pair.without, pair.launch_without.empty() ? pair.launch : pair.launch_without));
+  const auto without = Profiled(
+      SourceOf(pair.without, pair.launch_without.empty() ? pair.launch : pair.launch_without));
   ASSERT_TRUE(without) << without.error().ToString();
   const double gain = with->estimate.time_ns / without->estimate.time_ns;
   EXPECT_GT(gain, 1.1) << with->estimate.time_ns << " to " << without->estimate.time_ns;

@@ -24,8 +24,12 @@ const evidence::Finding* FindingFor(const rewrites::Rewrite& rewrite,
 
 Idea IdeaOf(const rewrites::Rewrite& rewrite, const evidence::Finding& finding,
             const Result<std::unique_ptr<const rewrites::Subject>>& subject) {
-  Idea idea{std::string(rewrite.name), std::string(rewrite.reason), finding.bottleneck,
-            finding.gain, "", {}};
+  Idea idea{std::string(rewrite.name),
+            std::string(rewrite.reason),
+            finding.bottleneck,
+            finding.gain,
+            "",
+            {}};
   if (!subject) {
     idea.obstacle = subject.error().what;
     return idea;

@@ -15,7 +15,7 @@ struct Idea {
   std::string rewrite;  ///< name in the catalogue
   std::string reason;
   evidence::Bottleneck removes = evidence::Bottleneck::kMemory;
-  /// Of removing that bottleneck alone, by the time model; nullopt: the model does not know
+  /// The gain of removing that bottleneck alone, by the time model; nullopt: it does not know
   std::optional<double> expected_gain;
   std::string obstacle;  ///< why it does not apply; "" if it does
   std::vector<rewrites::Proposal> proposals;

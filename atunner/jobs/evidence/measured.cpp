@@ -30,12 +30,11 @@ Json ToJson(const MeasuredProfile& profile) {
                                 {"origin", evidence::Name(value.origin)}});
   }
   for (const evidence::Finding& finding : profile.findings)
-    json["findings"].push_back({{"bottleneck", evidence::Name(finding.bottleneck)},
-                                {"evidence", finding.evidence}});
+    json["findings"].push_back(
+        {{"bottleneck", evidence::Name(finding.bottleneck)}, {"evidence", finding.evidence}});
   for (const evidence::NcuRule& rule : profile.launch.rules)
-    json["rules"].push_back({{"name", rule.name},
-                             {"text", rule.text},
-                             {"speedup_percent", rule.speedup_percent}});
+    json["rules"].push_back(
+        {{"name", rule.name}, {"text", rule.text}, {"speedup_percent", rule.speedup_percent}});
   return json;
 }
 

@@ -42,9 +42,9 @@ Status CountLinesOf(const LoadedKernel& kernel, const Target& target, Compiler& 
     options.check_hazards = false;
     options.timeout_seconds = timeout_seconds;
     if (!step.shape.cooperative) options.blocks = SampleOf(step.shape.grid.Count());
-    ATUNNER_TRY(const vgpu::ExecResult result,
-                device->gpu().LaunchCounted(device->module(), step.entry, step.shape, step.args,
-                                            options));
+    ATUNNER_TRY(
+        const vgpu::ExecResult result,
+        device->gpu().LaunchCounted(device->module(), step.entry, step.shape, step.args, options));
     if (!result.outcome.completed())
       return Invalid("'" + step.entry + "' does not complete: " + result.outcome.message, "",
                      "`atunner sanitize` says why");
@@ -87,9 +87,8 @@ Json JsonOf(const LaunchProfile& launch) {
 }  // namespace
 
 const LaunchProfile& KernelProfile::Longest() const {
-  return *std::ranges::max_element(launches, {}, [](const LaunchProfile& launch) {
-    return launch.estimate.time_ns;
-  });
+  return *std::ranges::max_element(
+      launches, {}, [](const LaunchProfile& launch) { return launch.estimate.time_ns; });
 }
 
 Result<std::vector<LaunchProfile>> ProfileLaunches(const KernelSpec& spec,
@@ -123,8 +122,8 @@ Result<KernelProfile> Profile(const ProfileRequest& request, Services& services,
   ATUNNER_TRY(profile.launches, ProfileLaunches(kernel.spec, kernel.candidate, target));
   for (const LaunchProfile& launch : profile.launches) profile.time_ns += launch.estimate.time_ns;
   if (request.lines)
-    ATUNNER_RETURN_IF_ERROR(CountLinesOf(kernel, target, *compiler,
-                                         request.kernel.timeout_seconds, profile));
+    ATUNNER_RETURN_IF_ERROR(
+        CountLinesOf(kernel, target, *compiler, request.kernel.timeout_seconds, profile));
   return profile;
 }
 

@@ -36,7 +36,7 @@ struct KernelProfile {
   double time_ns = 0;                   ///< predicted, of all launches
   vgpu::LineCounts lines;               ///< of `line_blocks` blocks
   uint64_t line_blocks = 0;
-  RenderedKernel rendered;      ///< as it was compiled
+  RenderedKernel rendered;  ///< as it was compiled
   KernelSpec spec;
   std::string source_name;  ///< what lines call the source's file
   std::string source;

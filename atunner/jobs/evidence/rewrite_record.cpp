@@ -63,9 +63,16 @@ class Recorder {
   const RenderedKernel& KernelOf(const Digest& id) const { return source_.Find(id)->kernel; }
 
   IdeaRecord RecordOf(const TriedIdea& tried) const {
-    IdeaRecord record{tried.round, tried.idea.rewrite, tried.detail, tried.idea.reason,
-                      std::string(evidence::Name(tried.idea.removes)), tried.idea.expected_gain,
-                      "does not apply", {}, {}, tried.idea.obstacle};
+    IdeaRecord record{tried.round,
+                      tried.idea.rewrite,
+                      tried.detail,
+                      tried.idea.reason,
+                      std::string(evidence::Name(tried.idea.removes)),
+                      tried.idea.expected_gain,
+                      "does not apply",
+                      {},
+                      {},
+                      tried.idea.obstacle};
     if (!tried.candidate) return record;
     record.time_ns = TimeOf(report_, *tried.candidate);
     const Trial* trial = FindTrial(report_, *tried.candidate);
@@ -76,6 +83,9 @@ class Recorder {
                                                      : "refused";
     const auto before = TimeOf(report_, *source_.Find(*tried.candidate)->parent);
     if (record.time_ns && before) record.gain = *before / *record.time_ns;
+    constexpr double kFaster = 1.02;
+    if (record.status == "not faster" && record.gain.value_or(0) > kFaster)
+      record.status = "faster, not kept";
     return record;
   }
 
@@ -134,16 +144,11 @@ Json JsonOf(const IdeaRecord& idea) {
   const auto number = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json();
   };
-  return {{"round", idea.round},
-          {"rewrite", idea.rewrite},
-          {"detail", idea.detail},
-          {"reason", idea.reason},
-          {"removes", idea.removes},
-          {"expected_gain", number(idea.expected_gain)},
-          {"status", idea.status},
-          {"time_ns", number(idea.time_ns)},
-          {"gain", number(idea.gain)},
-          {"note", idea.note}};
+  return {{"round", idea.round},       {"rewrite", idea.rewrite},
+          {"detail", idea.detail},     {"reason", idea.reason},
+          {"removes", idea.removes},   {"expected_gain", number(idea.expected_gain)},
+          {"status", idea.status},     {"time_ns", number(idea.time_ns)},
+          {"gain", number(idea.gain)}, {"note", idea.note}};
 }
 
 Json JsonOf(const RewriteStep& step) {
@@ -257,20 +262,18 @@ Result<RewriteRecord> ReadRecord(const Path& folder) {
   record.stop_reason = TextIn(json, "stop_reason");
   record.diff = TextIn(json, "diff");
   record.note = TextIn(json, "note");
-  for (const Json& idea : json.value("ideas", Json::array()))
-    record.ideas.push_back(IdeaIn(idea));
-  for (const Json& step : json.value("steps", Json::array()))
-    record.steps.push_back(StepIn(step));
+  for (const Json& idea : json.value("ideas", Json::array())) record.ideas.push_back(IdeaIn(idea));
+  for (const Json& step : json.value("steps", Json::array())) record.steps.push_back(StepIn(step));
   return record;
 }
 
 Json ToJson(const RewriteRecord& record) {
-  Json json{{"kernel", record.kernel},   {"device", record.device},
-            {"file", record.file},       {"times", record.times},
+  Json json{{"kernel", record.kernel},     {"device", record.device},
+            {"file", record.file},         {"times", record.times},
             {"counters", record.counters}, {"own_ns", record.own_ns},
-            {"best_ns", record.best_ns}, {"stop_reason", record.stop_reason},
-            {"diff", record.diff},       {"note", record.note},
-            {"ideas", Json::array()},    {"steps", Json::array()}};
+            {"best_ns", record.best_ns},   {"stop_reason", record.stop_reason},
+            {"diff", record.diff},         {"note", record.note},
+            {"ideas", Json::array()},      {"steps", Json::array()}};
   for (const IdeaRecord& idea : record.ideas) json["ideas"].push_back(JsonOf(idea));
   for (const RewriteStep& step : record.steps) json["steps"].push_back(JsonOf(step));
   return json;

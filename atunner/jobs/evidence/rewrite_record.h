@@ -1,5 +1,5 @@
-// What a rewriting run tried, and what it changed in the user's file: rewrite.json in the artifact's
-// folder, beside rewrite.diff and rewritten.cu.
+// What a rewriting run tried, and what it changed in the user's file: rewrite.json in the
+// artifact's folder, beside rewrite.diff and rewritten.cu.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct IdeaRecord {
   int round = 0;
   std::string rewrite, detail, reason, removes;
   std::optional<double> expected_gain;
-  std::string status;  ///< "kept", "not faster", "refused", "does not apply"
+  std::string status;  ///< "kept", "faster, not kept", "not faster", "refused", "does not apply"
   std::optional<double> time_ns;
   std::optional<double> gain;  ///< time of the round's kernel over this one's
   std::string note;            ///< why it was refused or does not apply

@@ -92,10 +92,10 @@ void RewriteSource::BeginRound() {
 
 void RewriteSource::Propose(const Idea& idea, const rewrites::Proposal& proposal) {
   RenderedKernel changed = With(kernels_[*base_].kernel, proposal);
-  Candidate candidate = MakeSourceCandidate(changed, {"rewrite:" + idea.rewrite, idea.reason,
-                                                      base_});
-  TriedIdea tried{round_, idea, proposal.detail, proposal.grid, candidate.id,
-                  ObjectiveOf(candidate.id)};
+  Candidate candidate = MakeSourceCandidate(changed,
+                                            {"rewrite:" + idea.rewrite, idea.reason, base_});
+  TriedIdea tried{round_,        idea,         proposal.detail,
+                  proposal.grid, candidate.id, ObjectiveOf(candidate.id)};
   tried.idea.proposals.clear();
   if (kernels_.contains(candidate.id)) return;  // the same text by other ideas
   kernels_[candidate.id] = {std::move(changed), base_, ideas_.size(), {}};

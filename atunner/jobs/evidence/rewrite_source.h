@@ -31,8 +31,8 @@ struct TriedIdea {
 /// A kernel of the tree of rewrites.
 struct RewrittenKernel {
   RenderedKernel kernel;
-  std::optional<Digest> parent;        ///< nullopt: the user's own
-  size_t idea = 0;                     ///< index of the TriedIdea that made it
+  std::optional<Digest> parent;          ///< nullopt: the user's own
+  size_t idea = 0;                       ///< index of the TriedIdea that made it
   std::optional<LaunchProfile> profile;  ///< of those from which a round began
 };
 

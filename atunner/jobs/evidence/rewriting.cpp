@@ -56,8 +56,8 @@ class Profiling {
       : spec_(spec), target_(target), compiler_(compiler) {}
 
   Result<LaunchProfile> operator()(const RenderedKernel& kernel) const {
-    ATUNNER_TRY(CompileOutcome outcome, compiler_.Compile({kernel.source, EntriesOf(kernel.plan),
-                                                           target_.profile.Arch()}));
+    ATUNNER_TRY(CompileOutcome outcome,
+                compiler_.Compile({kernel.source, EntriesOf(kernel.plan), target_.profile.Arch()}));
     if (!outcome.ok()) return Invalid("it does not compile: " + outcome.error);
     KernelProfile profile;
     ATUNNER_TRY(profile.launches,

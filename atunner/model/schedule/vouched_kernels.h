@@ -11,9 +11,9 @@ namespace atunner {
 class VouchedKernels {
  public:
   virtual ~VouchedKernels() = default;
-  /// Problem sizes at which the candidate, a whole kernel, is valid as well as at the task's own, as
-  /// ScheduleTemplate::CheckDims. Empty for a candidate of anybody else: it might treat a small size
-  /// in another way.
+  /// Problem sizes at which the candidate, a whole kernel, is valid as well as at the task's own,
+  /// as ScheduleTemplate::CheckDims. Empty for a candidate of anybody else: it might treat a small
+  /// size in another way.
   virtual std::vector<Dims> CheckDimsOf(const Candidate& candidate) const = 0;
 };
 

@@ -82,7 +82,8 @@ class Reader {
     const Bindings sizes = Bindings(spec.dims).Add(spec.attributes);
     for (size_t i = 0; i < std::min(args.size(), parameters.size()); ++i) {
       if (args[i].kind != ArgBinding::Kind::kScalar) continue;
-      if (const auto value = args[i].value.EvaluateInt(sizes)) place.Set(parameters[i].name, *value);
+      if (const auto value = args[i].value.EvaluateInt(sizes))
+        place.Set(parameters[i].name, *value);
     }
     for (const FileConstant& constant : syntax_.constants) {
       const CudaSyntax text = ParseCuda(constant.value);
@@ -105,8 +106,10 @@ class Reader {
         Loop(statement, depth);
         continue;
       }
-      if (statement.children.empty()) Accesses(statement.range, depth);
-      else Accesses(statement.condition, depth);
+      if (statement.children.empty())
+        Accesses(statement.range, depth);
+      else
+        Accesses(statement.condition, depth);
       Read(statement.children, depth);
     }
   }
@@ -153,11 +156,15 @@ class Reader {
       const bool shared = std::ranges::find(shared_, one.array) != shared_.end();
       const bool declared = shared && syntax_.token(range.begin).Is("__shared__");
       if ((!global && !shared) || declared) continue;
-      AccessFact fact{syntax_.token(one.whole.begin).line, one.array,
-                      subject_.Text(one.subscript), false, shared, std::nullopt, std::nullopt};
+      AccessFact fact{syntax_.token(one.whole.begin).line,
+                      one.array,
+                      subject_.Text(one.subscript),
+                      false,
+                      shared,
+                      std::nullopt,
+                      std::nullopt};
       const Token& behind = syntax_.token(one.whole.end);
-      fact.store = one.whole.begin == range.begin && behind.text.ends_with('=') &&
-                   !behind.Is("==");
+      fact.store = one.whole.begin == range.begin && behind.text.ends_with('=') && !behind.Is("==");
       fact.thread_stride = Stride(next_thread_, one.subscript);
       if (depth > 0 && in_counted_loop_) fact.loop_stride = Stride(next_iteration_, one.subscript);
       facts_.accesses.push_back(std::move(fact));

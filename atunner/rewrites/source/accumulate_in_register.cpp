@@ -19,8 +19,8 @@ const Assignment* FindSum(const Subject& subject, const CountedLoop& loop, const
       continue;
     if (uses.Varies(subject, one.subscript)) continue;
     const bool elsewhere = subject.Mentions(one.value, one.target) ||
-                           std::ranges::count(uses.assignments, one.target,
-                                              &Assignment::target) > 1;
+                           std::ranges::count(uses.assignments, one.target, &Assignment::target) >
+                               1;
     size_t mentions = 0;
     for (size_t i = loop.loop->range.begin; i < loop.loop->range.end; ++i)
       mentions += subject.syntax().token(i).text == one.target ? 1 : 0;

@@ -68,9 +68,9 @@ std::string Aggregated(const Subject& subject, const Addition& addition) {
       "{0}  {2} += __shfl_down_sync(0xffffffffu, {2}, offset);\n"
       "{0}if (threadIdx.x % 32 == 0) atomicAdd({4}, {2});",
       indent, TypeAt(subject, addition.address), sum,
-      addition.condition.empty() ? value
-                                 : fmt::format("{} ? {} : 0", subject.Text(addition.condition),
-                                               value),
+      addition.condition.empty()
+          ? value
+          : fmt::format("{} ? {} : 0", subject.Text(addition.condition), value),
       subject.Text(addition.address));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,10 @@ namespace atunner::rewrites {
 namespace {
 
 using Kind = Statement::Kind;
+
+/// The names in the new body that are not the kernel's own.
+constexpr std::array kNames = {"left_tile", "right_tile", "sums", "left",  "right",
+                               "part",      "at",         "down", "across"};
 
 /// `sum += left * right`, where `left` depends on the row and `right` on the column.
 struct Product {
@@ -124,9 +129,10 @@ std::string LoopText(const Subject& subject, const Product& product) {
              "        right[each] = right_tile[at][4 * threadIdx.x + each];\n"
              "      }}\n"
              "#pragma unroll\n"
-             "      for (int r = 0; r < 4; ++r)\n"
+             "      for (int down = 0; down < 4; ++down)\n"
              "#pragma unroll\n"
-             "        for (int c = 0; c < 4; ++c) sums[r][c] += left[r] * right[c];\n"
+             "        for (int across = 0; across < 4; ++across)\n"
+             "          sums[down][across] += left[down] * right[across];\n"
              "    }}\n"
              "    __syncthreads();\n"
              "  }}\n",
@@ -136,11 +142,12 @@ std::string LoopText(const Subject& subject, const Product& product) {
 std::string StoreText(const Subject& subject, const Product& product) {
   return fmt::format(
       "#pragma unroll\n"
-      "  for (int r = 0; r < 4; ++r)\n"
+      "  for (int down = 0; down < 4; ++down)\n"
       "#pragma unroll\n"
-      "    for (int c = 0; c < 4; ++c) {{\n"
-      "      const int {0} = {0}_0 + 4 * threadIdx.y + r, {1} = {1}_0 + 4 * threadIdx.x + c;\n"
-      "      const {2} {3} = sums[r][c];\n"
+      "    for (int across = 0; across < 4; ++across) {{\n"
+      "      const int {0} = {0}_0 + 4 * threadIdx.y + down, {1} = {1}_0 + 4 * threadIdx.x + "
+      "across;\n"
+      "      const {2} {3} = sums[down][across];\n"
       "      if ({4}) {5}\n"
       "    }}",
       product.row, product.column, product.type, product.sum, product.guarded.Inside(),
@@ -153,6 +160,10 @@ Result<std::vector<Proposal>> BlockProduct(const Subject& subject) {
   const Dim3 block = subject.launch().block;
   if (block.x != block.y || block.z != 1 || block.x < 8 || block.x > 32)
     return DoesNotApply("the block is no square");
+  for (const char* name : kNames) {
+    if (subject.BodyMentions(name) || subject.FindParameter(name) != nullptr)
+      return DoesNotApply(fmt::format("the kernel uses the name '{}' itself", name));
+  }
   auto product = AsProduct(subject);
   if (!product) return DoesNotApply("the kernel is no product of two matrices");
   PutColumnLast(subject, *product);

@@ -28,7 +28,7 @@ constexpr std::array kPadding = {kBankConflicts};
 constexpr std::array kFloats = {kFloat64};
 constexpr std::array kAtomicCauses = {kAtomics};
 constexpr std::array kSums = {kLatency, kRereads, kMemory, kCompute};
-constexpr std::array kAliases = {kLatency, kCompute};
+constexpr std::array kAliases = {kLatency, kCompute, kMemory};
 constexpr std::array kUnrolled = {kLatency, kCompute, kSmallGrid};
 
 constexpr std::array kAll = {
@@ -47,8 +47,8 @@ constexpr std::array kAll = {
             "neighbouring threads take the axis whose elements are neighbours in memory", kThreads,
             InterchangeThreads},
     Rewrite{"shuffle-tree",
-            "shuffles need neither shared memory nor a barrier per step, and keep warps full", kTree,
-            ShuffleTree},
+            "shuffles need neither shared memory nor a barrier per step, and keep warps full",
+            kTree, ShuffleTree},
     Rewrite{"pad-shared", "padded rows put a column's elements into different banks", kPadding,
             PadShared},
     Rewrite{"float-literals", "a literal of type double makes the arithmetic around it float64",

@@ -13,8 +13,8 @@ namespace atunner::rewrites {
 struct Guarded {
   const ThreadIndex* x = nullptr;  ///< the index on axis x
   const ThreadIndex* y = nullptr;
-  std::vector<std::string> inside;     ///< all must hold: "row < m"; C++ expressions
-  std::vector<Statement> statements;   ///< behind the indices and the guard
+  std::vector<std::string> inside;    ///< all must hold: "row < m"; C++ expressions
+  std::vector<Statement> statements;  ///< behind the indices and the guard
   /// The conditions that mention one name and not the other, joined by &&; "true" if there is none.
   std::string Inside(const Subject& subject, const std::string& name) const;
   std::string Inside() const;

@@ -14,8 +14,9 @@ bool UsesWarps(const Subject& subject) {
   const TokenRange body = subject.kernel().body;
   for (size_t i = body.begin; i < body.end; ++i) {
     const std::string_view word = subject.syntax().token(i).text;
-    if (word.starts_with("__shfl") || word.starts_with("__ballot") || word.starts_with("__reduce") ||
-        word == "__syncwarp" || word == "warpSize" || word == "__activemask")
+    if (word.starts_with("__shfl") || word.starts_with("__ballot") ||
+        word.starts_with("__reduce") || word == "__syncwarp" || word == "warpSize" ||
+        word == "__activemask")
       return true;
   }
   return false;
@@ -40,8 +41,7 @@ std::string Replaced(const Subject& subject, const std::string& for_x, const std
 
 Result<std::vector<Proposal>> InterchangeThreads(const Subject& subject) {
   const Dim3 block = subject.launch().block;
-  if (block.x == 1 || block.y == 1)
-    return DoesNotApply("the block has one axis only");
+  if (block.x == 1 || block.y == 1) return DoesNotApply("the block has one axis only");
   const std::string all = Joined(subject.syntax(), subject.kernel().body);
   if (all.find("threadIdx . x") == std::string::npos ||
       all.find("threadIdx . y") == std::string::npos)
@@ -52,7 +52,8 @@ Result<std::vector<Proposal>> InterchangeThreads(const Subject& subject) {
   const std::string thread = subject.FreshName("thread");
   const std::string front = fmt::format(
       "// Neighbouring threads differ in y.\n"
-      "  const unsigned {} = threadIdx.y * blockDim.x + threadIdx.x;\n  ", thread);
+      "  const unsigned {} = threadIdx.y * blockDim.x + threadIdx.x;\n  ",
+      thread);
   return std::vector<Proposal>{{Replaced(subject, fmt::format("({} / blockDim.y)", thread),
                                          fmt::format("({} % blockDim.y)", thread), front),
                                 {},

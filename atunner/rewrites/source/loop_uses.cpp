@@ -10,8 +10,8 @@ namespace {
 using Kind = Statement::Kind;
 
 bool IsAssigning(const Token& token) {
-  static constexpr std::array<std::string_view, 11> kOps = {"=",  "+=", "-=", "*=", "/=", "%=",
-                                                            "&=", "|=", "^=", "++", "--"};
+  static constexpr std::array<std::string_view, 11> kOps = {
+      "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"};
   return token.kind == Token::Kind::kSymbol && std::ranges::find(kOps, token.text) != kOps.end();
 }
 
@@ -123,8 +123,8 @@ LoopUses UsesOf(const Subject& subject, const CountedLoop& loop) {
           uses.locals.insert(std::move(name));
         break;
       case Kind::kFor:
-        for (std::string& name : DeclaredIn(subject.syntax(), {statement.init.begin,
-                                                               statement.init.end + 1}))
+        for (std::string& name :
+             DeclaredIn(subject.syntax(), {statement.init.begin, statement.init.end + 1}))
           uses.locals.insert(std::move(name));
         break;
       case Kind::kExpression:
@@ -134,8 +134,11 @@ LoopUses UsesOf(const Subject& subject, const CountedLoop& loop) {
           obstacle(statement);
         break;
       case Kind::kReturn:
-      case Kind::kWhile: obstacle(statement); break;
-      default: break;
+      case Kind::kWhile:
+        obstacle(statement);
+        break;
+      default:
+        break;
     }
   });
   return uses;

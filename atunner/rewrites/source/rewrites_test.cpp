@@ -54,9 +54,10 @@ const std::string kHead = "__global__ void k(float* y, const float* x, int n, in
 
 TEST(RestrictPointers, PromisesAndReadsInputsAsConstants) {
   const Case one{"restrict-pointers", "__global__ void k(float* y, float *x) { y[0] = x[0]; }"};
-  EXPECT_EQ(one.Apply()->front().text,
-            "__global__ void k(float*  __restrict__ y, const float * __restrict__ x) { y[0] = x[0]; "
-            "}");
+  EXPECT_EQ(
+      one.Apply()->front().text,
+      "__global__ void k(float*  __restrict__ y, const float * __restrict__ x) { y[0] = x[0]; "
+      "}");
 }
 TEST(RestrictPointers, DoesNotApplyToOneBufferGivenTwice) {
   Case one{"restrict-pointers", "__global__ void k(float* y, float* x) { y[0] = x[0]; }"};
@@ -91,7 +92,8 @@ TEST(UnrollLoops, PutsAPragmaOnInnermostLoops) {
 
 TEST(InterchangeThreads, SwapsTheAxesOfASquareBlock) {
   Case one{"interchange-threads",
-           kHead + "\n  y[threadIdx.x * m + threadIdx.y] = x[blockIdx.x];\n}", {16, 16, 1}};
+           kHead + "\n  y[threadIdx.x * m + threadIdx.y] = x[blockIdx.x];\n}",
+           {16, 16, 1}};
   EXPECT_EQ(one.Body(), "\n  y[threadIdx.y * m + threadIdx.x] = x[blockIdx.x];\n");
   one.block = {32, 8, 1};
   EXPECT_THAT(one.Body(), HasSubstr("y[(thread / blockDim.y) * m + (thread % blockDim.y)]"));
@@ -145,17 +147,19 @@ TEST(ShareLoopInWarp, SharesSumsAndExtremes) {
             "  if (lane == 0) y[row] = sum;\n");
   EXPECT_EQ(one.Apply()->front().grid.times[0], 32U);
   const Case extreme{"share-loop-in-warp",
-                     kRow + "float top = -1; for (int j = 1; j < m; j++) top = fmaxf(top, x[j]);"
-                            " y[row] = top;}"};
+                     kRow +
+                         "float top = -1; for (int j = 1; j < m; j++) top = fmaxf(top, x[j]);"
+                         " y[row] = top;}"};
   EXPECT_THAT(extreme.Body(), HasSubstr("for (int j = 1 + lane; j < m; j += 32)"));
   EXPECT_THAT(extreme.Body(), HasSubstr("top = fmaxf(top, __shfl_xor_sync("));
 }
 
 TEST(ShareLoopInWarp, SharesTheSearchForAPlace) {
   const Case one{"share-loop-in-warp",
-                 kRow + "float top = x[0]; int at = 0;\n"
-                        "  for (int j = 1; j < m; ++j) { if (x[j] > top) { top = x[j]; at = j; } }\n"
-                        "  y[row] = at;}"};
+                 kRow +
+                     "float top = x[0]; int at = 0;\n"
+                     "  for (int j = 1; j < m; ++j) { if (x[j] > top) { top = x[j]; at = j; } }\n"
+                     "  y[row] = at;}"};
   EXPECT_THAT(one.Body(), HasSubstr("if (other > top || (other == top && other_at < at))"));
 }
 
@@ -184,8 +188,8 @@ const std::string kTree =
     "    __syncthreads();\n  }\n";
 
 TEST(ShuffleTree, ReplacesTheTree) {
-  const std::string body =
-      Case{"shuffle-tree", kHead + kTree + "  if (t == 0) y[0] = part[0];\n}"}.Body();
+  const std::string body = Case{"shuffle-tree", kHead + kTree + "  if (t == 0) y[0] = part[0];\n}"}
+                               .Body();
   EXPECT_THAT(body, HasSubstr("float sum = part[threadIdx.x];"));
   EXPECT_THAT(body, HasSubstr("sum = threadIdx.x < 8 ? part[threadIdx.x] : 0;"));
   EXPECT_THAT(body, testing::Not(HasSubstr("s /= 2")));
@@ -195,10 +199,10 @@ TEST(ShuffleTree, ReplacesTheTree) {
 }
 
 TEST(AggregateAtomics, AddsUpAWarpFirst) {
-  const std::string body =
-      Case{"aggregate-atomics",
-           kHead + "\n  int i = threadIdx.x;\n  if (i < n) atomicAdd(y, x[i]);\n}"}
-          .Body();
+  const std::string body = Case{"aggregate-atomics",
+                                kHead +
+                                    "\n  int i = threadIdx.x;\n  if (i < n) atomicAdd(y, x[i]);\n}"}
+                               .Body();
   EXPECT_THAT(body, HasSubstr("float warp_sum = i < n ? x[i] : 0;"));
   EXPECT_THAT(body, HasSubstr("if (threadIdx.x % 32 == 0) atomicAdd(y, warp_sum);"));
   EXPECT_THAT((Case{"aggregate-atomics", kHead + "int i = 0; atomicAdd(&y[i], 1.0f);}"}.Body()),
@@ -287,7 +291,8 @@ TEST(Catalogue, TakesTheNaiveKernels) {
         const auto made = rewrite.apply(**subject);
         for (const Proposal& one : made.value_or(std::vector<Proposal>{})) {
           EXPECT_EQ(std::ranges::count(one.text, '{'), std::ranges::count(one.text, '}'))
-              << rewrite.name << " of " << name << "\n" << one.text;
+              << rewrite.name << " of " << name << "\n"
+              << one.text;
           ++proposals;
         }
       }

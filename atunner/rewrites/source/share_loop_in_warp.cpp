@@ -58,7 +58,8 @@ std::optional<Joint> AsPlace(const Subject& subject, const Statement& statement,
   if (!best || !at || best->is_element() || at->is_element() || best->op != "=" || at->op != "=" ||
       subject.Text(at->value) != loop.variable)
     return std::nullopt;
-  const std::string value = subject.Text(best->value), condition = subject.Text(statement.condition);
+  const std::string value = subject.Text(best->value),
+                    condition = subject.Text(statement.condition);
   const bool largest = condition == value + " > " + best->target;
   if (!largest && condition != value + " < " + best->target) return std::nullopt;
   return Joint{Joint::Kind::kPlace, best->target, "", at->target, largest};
@@ -77,7 +78,10 @@ class LoopReader {
  public:
   LoopReader(const Subject& subject, const std::vector<Statement>& around, size_t number,
              const CountedLoop& loop)
-      : subject_(subject), around_(around), number_(number), loop_(loop),
+      : subject_(subject),
+        around_(around),
+        number_(number),
+        loop_(loop),
         uses_(UsesOf(subject, loop)) {}
 
   Result<std::vector<Joint>> Read() {
@@ -103,7 +107,8 @@ class LoopReader {
       joints_.push_back(*extreme);
       return {};
     }
-    const bool sum = one.op == "+=" && UsedOnlyHere(one) && !subject_.Mentions(one.value, one.target);
+    const bool sum = one.op == "+=" && UsedOnlyHere(one) &&
+                     !subject_.Mentions(one.value, one.target);
     if (!sum) return DoesNotApply("an iteration needs '" + one.target + "' of the one before");
     if (!StartsAtZero(subject_, around_, number_, one.target))
       return DoesNotApply("the sum '" + one.target + "' does not begin at 0");
@@ -132,7 +137,8 @@ class LoopReader {
 };
 
 std::string JoinText(const Joint& joint, const std::string& indent) {
-  const std::string head = fmt::format("\n{}for (int offset = 16; offset > 0; offset /= 2)", indent);
+  const std::string head = fmt::format("\n{}for (int offset = 16; offset > 0; offset /= 2)",
+                                       indent);
   const std::string& name = joint.name;
   switch (joint.kind) {
     case Joint::Kind::kSum:
@@ -141,7 +147,8 @@ std::string JoinText(const Joint& joint, const std::string& indent) {
     case Joint::Kind::kExtreme:
       return fmt::format("{}\n{}  {} = {}({}, __shfl_xor_sync(0xffffffffu, {}, offset));", head,
                          indent, name, joint.function, name, name);
-    case Joint::Kind::kPlace: break;
+    case Joint::Kind::kPlace:
+      break;
   }
   return fmt::format(
       "{0} {{\n"
@@ -206,8 +213,8 @@ class Sharing {
 
   Status ShareIn(const Statement& statement) {
     for (const Statement& child : statement.children)
-      ATUNNER_RETURN_IF_ERROR(Share(child.kind == Kind::kBlock ? child.children
-                                                               : std::vector<Statement>{child}));
+      ATUNNER_RETURN_IF_ERROR(
+          Share(child.kind == Kind::kBlock ? child.children : std::vector<Statement>{child}));
     return {};
   }
 

@@ -97,10 +97,10 @@ Result<std::vector<Proposal>> ShuffleTree(const Subject& subject) {
     if (!OnlyTheSumIsUsed(subject, *tree))
       return DoesNotApply("partial sums are used behind the tree");
     TextEdits edits(subject.syntax());
-    edits.Replace(tree->loop->range,
-                  ShuffleText(type, tree->array, block.x / 32,
-                              IndentAt(subject.syntax(), tree->loop->range.begin),
-                              subject.FreshName("sum")));
+    edits.Replace(
+        tree->loop->range,
+        ShuffleText(type, tree->array, block.x / 32,
+                    IndentAt(subject.syntax(), tree->loop->range.begin), subject.FreshName("sum")));
     return std::vector<Proposal>{{edits.Apply(), {}, ""}};
   }
   return DoesNotApply("there is no tree of sums in shared memory");

@@ -1,7 +1,8 @@
 #include "atunner/rewrites/source/unroll_loops.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "atunner/rewrites/tree/text_edits.h"
 
@@ -20,8 +21,8 @@ std::vector<const Statement*> LoopsIn(const Subject& subject) {
   Walk(subject.body(), [&](const Statement& statement) {
     if (statement.kind != Statement::Kind::kFor || !IsInnermost(statement)) return;
     const size_t begin = statement.range.begin;
-    const bool has_pragma = begin > 0 && subject.syntax().token(begin - 1).kind ==
-                                             Token::Kind::kDirective;
+    const bool has_pragma = begin > 0 &&
+                            subject.syntax().token(begin - 1).kind == Token::Kind::kDirective;
     if (!has_pragma) loops.push_back(&statement);
   });
   return loops;
@@ -37,8 +38,8 @@ Result<std::vector<Proposal>> UnrollLoops(const Subject& subject) {
     TextEdits edits(subject.syntax());
     for (const Statement* loop : loops) {
       const size_t begin = loop->range.begin;
-      edits.InsertBefore(begin, fmt::format("\n#pragma unroll {}\n{}", factor,
-                                            IndentAt(subject.syntax(), begin)));
+      edits.InsertBefore(
+          begin, fmt::format("\n#pragma unroll {}\n{}", factor, IndentAt(subject.syntax(), begin)));
     }
     proposals.push_back({edits.Apply(), {}, fmt::format("by {}", factor)});
   }

@@ -14,22 +14,24 @@ bool Closes(const Token& token) { return token.Is(")") || token.Is("]") || token
 
 /// Words that begin no declaration although a word follows them.
 bool IsKeyword(std::string_view word) {
-  static constexpr std::array<std::string_view, 12> kWords = {
-      "return", "goto",   "delete", "new",  "throw",   "else",
-      "case",   "sizeof", "using",  "asm",  "typedef", "not"};
+  static constexpr std::array<std::string_view, 12> kWords = {"return", "goto", "delete",  "new",
+                                                              "throw",  "else", "case",    "sizeof",
+                                                              "using",  "asm",  "typedef", "not"};
   return std::ranges::find(kWords, word) != kWords.end();
 }
 
 class Parser {
  public:
-  Parser(const CudaSyntax& syntax, TokenRange range) : syntax_(syntax), at_(range.begin),
-                                                       end_(range.end) {}
+  Parser(const CudaSyntax& syntax, TokenRange range)
+      : syntax_(syntax), at_(range.begin), end_(range.end) {}
 
   std::vector<Statement> All() {
     std::vector<Statement> statements;
     while (at_ < end_) {
-      if (Here().Is(";")) ++at_;  // an empty statement
-      else statements.push_back(One());
+      if (Here().Is(";"))
+        ++at_;  // an empty statement
+      else
+        statements.push_back(One());
     }
     return statements;
   }
@@ -37,9 +39,7 @@ class Parser {
  private:
   const Token& Here() const { return syntax_.token(at_); }
   /// One past the bracket that closes the one here.
-  size_t PastBracket(size_t open) const {
-    return std::min(end_, MatchingClose(syntax_, open) + 1);
-  }
+  size_t PastBracket(size_t open) const { return std::min(end_, MatchingClose(syntax_, open) + 1); }
 
   Statement One() {
     const size_t begin = at_;
@@ -88,8 +88,10 @@ class Parser {
   }
 
   void Child(Statement& of) {
-    if (at_ < end_ && !Here().Is(";")) of.children.push_back(One());
-    else ++at_;
+    if (at_ < end_ && !Here().Is(";"))
+      of.children.push_back(One());
+    else
+      ++at_;
   }
 
   Statement For() {
@@ -126,17 +128,15 @@ class Parser {
     return statement;
   }
 
-  void SkipToSemicolon() {
-    at_ = std::min(end_, UpTo(syntax_, {at_, end_}, ";").end + 1);
-  }
+  void SkipToSemicolon() { at_ = std::min(end_, UpTo(syntax_, {at_, end_}, ";").end + 1); }
 
   /// `float x`, `const int* p`, `__shared__ float t[32]`, `unsigned n`.
   bool IsDeclaration() const {
     if (Here().kind != Token::Kind::kWord || IsKeyword(Here().text)) return false;
     size_t i = at_ + 1;
     if (syntax_.token(i).Is("<")) i = std::min(end_, MatchingClose(syntax_, i) + 1);
-    while (i < end_ && (syntax_.token(i).Is("*") || syntax_.token(i).Is("&") ||
-                        syntax_.token(i).Is("::")))
+    while (i < end_ &&
+           (syntax_.token(i).Is("*") || syntax_.token(i).Is("&") || syntax_.token(i).Is("::")))
       ++i;
     if (i >= end_ || syntax_.token(i).kind != Token::Kind::kWord) return false;
     const Token& next = syntax_.token(i + 1);

@@ -19,14 +19,14 @@ namespace atunner::rewrites {
 
 struct Statement {
   enum class Kind : uint8_t {
-    kBlock,        ///< { … }
+    kBlock,  ///< { … }
     kFor,
-    kWhile,        ///< while, and do … while
-    kIf,           ///< one or two children
+    kWhile,  ///< while, and do … while
+    kIf,     ///< one or two children
     kReturn,
     kDeclaration,  ///< of one or more variables
     kExpression,
-    kDirective,    ///< a line of the preprocessor, e.g. #pragma unroll
+    kDirective,  ///< a line of the preprocessor, e.g. #pragma unroll
   };
   Kind kind = Kind::kExpression;
   TokenRange range;      ///< all of it, with its semicolon or its children

@@ -54,7 +54,8 @@ TEST(Statements, HaveTheHeadsOfLoops) {
 }
 
 TEST(Statements, EndWithBrokenText) {
-  for (const char* text : {"for (", "if (x", "{ { {", "do", "while", "for (;;", "else", "return", "("})
+  for (const char* text :
+       {"for (", "if (x", "{ { {", "do", "while", "for (;;", "else", "return", "("})
     EXPECT_FALSE(ShapeOfText(text).empty()) << text;
 }
 

@@ -1,4 +1,5 @@
-// `profile`, `explain`, `analyze` and `diff`: what a kernel does, what bounds it, and what a rewriting changed.
+// `profile`, `explain`, `analyze` and `diff`: what a kernel does, what bounds it, and what a
+// rewriting changed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,11 +78,11 @@ void PrintLines(const jobs::KernelProfile& profile) {
              profile.line_blocks);
   for (const auto& [place, line] : lines) {
     const vgpu::OpCounts& m = line.memory;
-    const std::string sectors =
-        m.global_requests == 0
-            ? ""
-            : fmt::format("{:.1f}", static_cast<double>(m.global_sectors) /
-                                        static_cast<double>(m.global_requests));
+    const std::string sectors = m.global_requests == 0
+                                    ? ""
+                                    : fmt::format("{:.1f}",
+                                                  static_cast<double>(m.global_sectors) /
+                                                      static_cast<double>(m.global_requests));
     fmt::print("  {:>5} {:>10} {:>6}  {}\n", place.second, line.WarpInstructions(), sectors,
                Printable(source.At(place.first, place.second)));
   }
@@ -234,8 +235,9 @@ void AddEvidence(VerbList& verbs) {
                       [analyze](const Context& c) { return AnalyzeKernel(*analyze, c); }),
             *analyze);
   const auto folder = std::make_shared<std::string>();
-  verbs.Add("diff", "what a rewriting changed in the user's file, idea by idea",
-            [folder](const Context& c) { return Diff(*folder, c); })
+  verbs
+      .Add("diff", "what a rewriting changed in the user's file, idea by idea",
+           [folder](const Context& c) { return Diff(*folder, c); })
       ->add_option("folder", *folder, "artifact of `hardware-optimize --rewrite`")
       ->required();
 }

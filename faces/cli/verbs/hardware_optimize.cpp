@@ -113,18 +113,17 @@ Result<int> Rewrite(const SourceFlags& flags, const Context& context) {
   jobs::RewriteRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   std::optional<jobs::RewriteRecord> record;
-  ATUNNER_TRY(const int code,
-              RunTuning(context,
-                        [&](jobs::Services& services, const jobs::EventSink& events,
-                            std::stop_token stop) -> Result<jobs::TuningResult> {
-                          ATUNNER_TRY(jobs::RewriteResult result,
-                                      jobs::RewriteKernel(request, services, events,
-                                                          std::move(stop)));
-                          record = std::move(result.record);
-                          jobs::TuningResult tuned;
-                          tuned.runs.push_back(std::move(result.run));
-                          return tuned;
-                        }));
+  ATUNNER_TRY(const int code, RunTuning(context,
+                                        [&](jobs::Services& services, const jobs::EventSink& events,
+                                            std::stop_token stop) -> Result<jobs::TuningResult> {
+                                          ATUNNER_TRY(jobs::RewriteResult result,
+                                                      jobs::RewriteKernel(request, services, events,
+                                                                          std::move(stop)));
+                                          record = std::move(result.record);
+                                          jobs::TuningResult tuned;
+                                          tuned.runs.push_back(std::move(result.run));
+                                          return tuned;
+                                        }));
   if (record && !context.common.json) PrintIdeas(*record);
   return code;
 }
