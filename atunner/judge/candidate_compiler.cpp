@@ -1,6 +1,9 @@
 #include "atunner/judge/candidate_compiler.h"
 
 #include <utility>
+#include <vector>
+
+#include "atunner/model/schedule/vouched_kernels.h"
 
 namespace atunner {
 
@@ -27,9 +30,15 @@ Compiled CandidateCompiler::Compile(const Candidate& candidate, const std::stop_
 }
 
 CandidateKernel CandidateCompiler::KernelOf(Compiled compiled) const {
-  const Configuration* configuration = compiled.candidate.configuration();
+  const Candidate& candidate = compiled.candidate;
+  const auto* vouched = dynamic_cast<const VouchedKernels*>(&schedule_);
+  std::vector<Dims> checks;
+  if (const Configuration* configuration = candidate.configuration())
+    checks = schedule_.CheckDims(*configuration);
+  else if (vouched != nullptr)
+    checks = vouched->CheckDimsOf(candidate);
   return {*std::move(compiled.outcome->module), std::move(compiled.rendered->plan),
-          configuration != nullptr ? schedule_.CheckDims(*configuration) : std::vector<Dims>{}};
+          std::move(checks)};
 }
 
 Result<JudgeAnswer> JudgeCandidate(Judge& judge, const CandidateCompiler& compiler,

@@ -4,12 +4,14 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "atunner/model/schedule/schedule_template.h"
+#include "atunner/model/schedule/vouched_kernels.h"
 
 namespace atunner {
 
-class RestrictedSchedule : public ScheduleTemplate {
+class RestrictedSchedule : public ScheduleTemplate, public VouchedKernels {
  public:
   /// `inner` must outlive the object. kInvalidInput for a condition that cannot be parsed, that
   /// names an unknown parameter, or that excludes every configuration.
@@ -25,6 +27,10 @@ class RestrictedSchedule : public ScheduleTemplate {
   std::optional<RenderedKernel> Naive() const override { return inner_.Naive(); }
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return inner_.CheckDims(configuration);
+  }
+  std::vector<Dims> CheckDimsOf(const Candidate& candidate) const override {
+    const auto* vouched = dynamic_cast<const VouchedKernels*>(&inner_);
+    return vouched == nullptr ? std::vector<Dims>{} : vouched->CheckDimsOf(candidate);
   }
   ValidSizes FreeSizes(const Configuration& configuration) const override {
     return inner_.FreeSizes(configuration);

@@ -12,6 +12,7 @@
 #include "atunner/intake/captured/captured_kernel.h"
 #include "atunner/intake/captured/source_patch.h"
 #include "atunner/intake/rewrite/source_headers.h"
+#include "atunner/jobs/evidence/rewriting.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "atunner/judge/candidate_compiler.h"
 #include "atunner/model/artifact/artifact.h"
@@ -94,10 +95,7 @@ class CaptureTuner {
     ATUNNER_TRY(UserKernel better, FromSource(kernel, launch));
     for (const std::string& note : better.notes) events_(NoteEvent{note});
     ATUNNER_TRY(const auto schedule, MakeUserTemplate(better));
-    ATUNNER_TRY(TuningResult result,
-                TuneTemplate(*schedule, target_, options, services_, events_, stop_));
-    if (result.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");
-    RunResult run = std::move(result.runs.front());
+    ATUNNER_TRY(RunResult run, Improve(*schedule, options));
     if (!run.artifact) return run;
     ATUNNER_RETURN_IF_ERROR(WritePatch(better, launch, run));
     const Configuration* tuned = run.report.best ? run.report.best->candidate.configuration()
@@ -106,6 +104,18 @@ class CaptureTuner {
     if (tuned != nullptr) wrong = WrongShapes(launch, schedule->space(), *tuned);
     ATUNNER_RETURN_IF_ERROR(WriteReplacementOf(launch, *run.artifact, wrong));
     return run;
+  }
+
+  Result<RunResult> Improve(const ScheduleTemplate& schedule, const TuningOptions& options) {
+    if (request_.rewrite) {
+      ATUNNER_TRY(RewriteResult rewritten, RewriteSchedule(schedule, source_, false, target_,
+                                                           options, services_, events_, stop_));
+      return std::move(rewritten.run);
+    }
+    ATUNNER_TRY(TuningResult result,
+                TuneTemplate(schedule, target_, options, services_, events_, stop_));
+    if (result.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");
+    return std::move(result.runs.front());
   }
 
   /// The kernel compiled from its source, if there is one that compiles by itself; else as it is.
@@ -257,7 +267,9 @@ class CaptureTuner {
     for (const capture::LaunchGroup& group : capture_.groups) {
       const bool same_block = group.configuration.block == launch.configuration.block;
       const bool known_wrong = std::ranges::find(wrong, group.configuration) != wrong.end();
-      if (group.kernel != launch.kernel || !same_block || known_wrong) continue;
+      // A rewritten kernel was judged at this launch alone.
+      const bool judged = !request_.rewrite || group.configuration == launch.configuration;
+      if (group.kernel != launch.kernel || !same_block || known_wrong || !judged) continue;
       replacement.launches.push_back(
           {group.configuration, Scaled(group.configuration, launch.configuration, to)});
     }

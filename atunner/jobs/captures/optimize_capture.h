@@ -21,6 +21,7 @@ struct OptimizeCaptureRequest {
   Path source;         ///< the file that defines the kernels; empty: as -lineinfo names it
   std::vector<std::string> compiler_options;  ///< of the source: -I, -D, -std
   TuningOptions tuning;
+  bool rewrite = false;  ///< rewrite the sources instead of tuning parameters
 };
 
 /// One kernel of the program that was tuned, or why not.

@@ -1,7 +1,11 @@
 #include "atunner/jobs/kernels/loaded_kernel.h"
 
 #include "atunner/base/files.h"
+#include "atunner/capture/blob_store.h"
+#include "atunner/capture/capture_reader.h"
+#include "atunner/capture/capture_writer.h"
 #include "atunner/codegen/template/family.h"
+#include "atunner/intake/captured/captured_kernel.h"
 #include "atunner/jobs/kernels/artifact_kernel.h"
 #include "atunner/jobs/kernels/proposal.h"
 #include "atunner/jobs/requests/tasks.h"
@@ -25,6 +29,7 @@ Result<LoadedKernel> FromTemplate(const ScheduleTemplate& schedule, const std::s
   loaded.source = kernel.source.text;
   loaded.folder = file.parent_path();
   loaded.candidate.plan = kernel.plan;
+  loaded.rendered = kernel;
   ATUNNER_TRY(CompileOutcome outcome,
               compiler.Compile({kernel.source, EntriesOf(kernel.plan), target.profile.Arch()}));
   if (!outcome.ok()) return Invalid("the kernel does not compile: " + outcome.error, file.string());
@@ -47,7 +52,27 @@ Result<LoadedKernel> FromArtifact(const KernelRequest& request, const Target& ta
   loaded.source = ReadFile(request.file / "kernel.cu").value_or("");
   loaded.folder = request.file;
   ATUNNER_TRY(loaded.candidate, CandidateOf(request.file, artifact, target, compiler));
+  loaded.rendered.source.text = loaded.source;
+  loaded.rendered.plan = artifact.plan;
   return loaded;
+}
+
+/// The first launch that was recorded with its memory, of the kernel that the request names a part
+/// of; of any kernel without a name.
+Result<LoadedKernel> FromCapture(const KernelRequest& request, const Target& target,
+                                 Compiler& compiler) {
+  ATUNNER_TRY(const capture::Capture captured, capture::ReadCapture(request.file));
+  for (size_t kernel = 0; kernel < captured.kernels.size(); ++kernel) {
+    if (!captured.kernels[kernel].readable.contains(request.kernel)) continue;
+    const auto launches = captured.RepeatableLaunches(kernel);
+    if (launches.empty()) continue;
+    ATUNNER_TRY(UserKernel user,
+                KernelOfLaunch(captured, *launches.front(), capture::BlobsOf(request.file)));
+    ATUNNER_TRY(const auto schedule, MakeUserTemplate(user, false));
+    return FromTemplate(*schedule, request, target, compiler);
+  }
+  return Invalid("no launch of such a kernel was recorded with its memory", "request.kernel",
+                 "`atunner show` lists the kernels of a capture");
 }
 
 }  // namespace
@@ -56,7 +81,7 @@ Result<Target> TargetOf(const KernelRequest& request, Devices& devices) {
   std::string name = request.gpu;
   if (name == "auto" && !devices.HasGpu()) {
     name = "A100";
-    if (IsFolder(request.file)) {
+    if (IsFolder(request.file) && !capture::IsCapture(request.file)) {
       ATUNNER_TRY(const Artifact artifact, LoadArtifact(request.file));
       name = artifact.device;
     }
@@ -74,6 +99,7 @@ Result<LoadedKernel> LoadKernel(const KernelRequest& request, const Target& targ
     ATUNNER_TRY(const auto schedule, MakeTemplate(spec, target.profile));
     return FromTemplate(*schedule, request.configuration, request.file, target, compiler);
   }
+  if (capture::IsCapture(request.file)) return FromCapture(request, target, compiler);
   if (IsFolder(request.file)) return FromArtifact(request, target, compiler);
   SourceOptions options;
   options.kernel = request.kernel;

@@ -19,6 +19,7 @@ struct LoadedKernel {
   std::string configuration;  ///< "tile=16, unroll=4"; "" when there is nothing to choose
   KernelSpec spec;
   CandidateKernel candidate;
+  RenderedKernel rendered;  ///< as it was compiled
   std::string source_name;  ///< what hazards call the source's file
   std::string source;
   Path folder;  ///< of that file

@@ -26,6 +26,7 @@ struct Job {
   Services& services;
   const EventSink& events;
   std::stop_token stop;
+  std::vector<CandidateSource*> sources = {};
 };
 
 /// The folder of a run's artifact, made if it is missing.
@@ -60,6 +61,7 @@ Result<RunResult> TuneOne(const ScheduleTemplate& whole, const Path& out, const 
               RestrictedSchedule::Make(whole, job.options.where));
   if (!out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(out));
   TuningSessions sessions(job.target, job.options, job.services, job.events, job.stop);
+  sessions.Propose(job.sources);
   ATUNNER_RETURN_IF_ERROR(sessions.Open());
   // Conditions are on the parameters of the whole as it is.
   const auto* divided = job.options.where.empty() ? dynamic_cast<const PartitionedSchedule*>(&whole)
@@ -151,8 +153,9 @@ Result<TuningResult> Optimize(const OptimizeRequest& request, Services& services
 
 Result<TuningResult> TuneTemplate(const ScheduleTemplate& schedule, const Target& target,
                                   const TuningOptions& options, Services& services,
-                                  const EventSink& events, std::stop_token stop) {
-  return TuneSchedule(schedule, {target, options, services, events, std::move(stop)});
+                                  const EventSink& events, std::stop_token stop,
+                                  const std::vector<CandidateSource*>& sources) {
+  return TuneSchedule(schedule, {target, options, services, events, std::move(stop), sources});
 }
 
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,

@@ -3,11 +3,13 @@
 
 #include <stop_token>
 #include <variant>
+#include <vector>
 
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
 #include "atunner/jobs/requests/results.h"
 #include "atunner/model/schedule/schedule_template.h"
+#include "atunner/search/candidate_source.h"
 
 namespace atunner::jobs {
 
@@ -17,10 +19,11 @@ namespace atunner::jobs {
 Result<TuningResult> Optimize(const OptimizeRequest& request, Services& services,
                               const EventSink& events, std::stop_token stop);
 
-/// Tunes the kernels of one template.
+/// Tunes the kernels of one template. `sources` are asked for candidates before its own search.
 Result<TuningResult> TuneTemplate(const ScheduleTemplate& schedule, const Target& target,
                                   const TuningOptions& options, Services& services,
-                                  const EventSink& events, std::stop_token stop);
+                                  const EventSink& events, std::stop_token stop,
+                                  const std::vector<CandidateSource*>& sources = {});
 
 /// kInvalidInput for a file that is neither a kernel .toml nor a T1 .json.
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,

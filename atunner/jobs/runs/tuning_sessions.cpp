@@ -128,8 +128,9 @@ atunner::TuneRequest TuningSessions::RequestFor(const ScheduleTemplate& schedule
 
 Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const Budget& budget,
                                        bool compares, RunRecord& run, Json& summary) {
-  TuneSession session(RequestFor(schedule, budget, compares), *compiler_, judges_, services_.clock,
-                      examiner_.get());
+  atunner::TuneRequest request = RequestFor(schedule, budget, compares);
+  if (compares) request.sources = sources_;
+  TuneSession session(std::move(request), *compiler_, judges_, services_.clock, examiner_.get());
   auto found = session.Run(store_.get(), run, stop_, [&](const TuneEvent& event) {
     Forward(event, schedule.space(), budget, run);
   });

@@ -23,6 +23,8 @@ class TuningSessions {
         events_(events),
         stop_(std::move(stop)) {}
 
+  /// These are asked for candidates before the search of Run; they must outlive it.
+  void Propose(std::vector<CandidateSource*> sources) { sources_ = std::move(sources); }
   /// Opens compiler, store and judges.
   Status Open();
   /// The run of this schedule that the store knows, or a new one.
@@ -50,6 +52,7 @@ class TuningSessions {
   Services& services_;
   const EventSink& events_;
   std::stop_token stop_;
+  std::vector<CandidateSource*> sources_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Store> store_;
   std::vector<std::unique_ptr<Judge>> runners_;

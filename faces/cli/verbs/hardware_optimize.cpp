@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "atunner/compile/nvcc_program.h"
+#include "atunner/jobs/evidence/rewriting.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/capture_flags.h"
+#include "faces/cli/verbs/rewrite_output.h"
 #include "faces/cli/verbs/tuning_output.h"
 #include "faces/wiring/wiring.h"
 
@@ -21,6 +25,7 @@ struct SourceFlags {
   std::string source;
   std::string kernel;
   bool auto_tune = false;
+  bool rewrite = false;
   size_t top = 0;  ///< of several kernels; 0 = all
   CaptureFlags capture;
   TuningFlags tuning;
@@ -84,13 +89,14 @@ Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
                                        {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   request.tuning.out = out;
+  request.rewrite = flags.rewrite;
   if (request.tuning.target.gpu == "auto") request.tuning.target.gpu = target.profile.name;
   return RunCaptureTuning(context, request);
 }
 
 /// Why the source is not tuned by reading it alone; nullopt if it can be.
 std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& context) {
-  const bool asks = !flags.auto_tune || !flags.tuning.dump.empty() ||
+  const bool asks = !(flags.auto_tune || flags.rewrite) || !flags.tuning.dump.empty() ||
                     !flags.tuning.stop_after.empty() || !flags.source.ends_with(".cu");
   if (asks || !FindNvcc()) return std::nullopt;
   if (!context.program.empty() || !flags.capture.nvcc.empty()) return "";
@@ -102,8 +108,29 @@ std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& 
   return read.error().ToString();
 }
 
+/// Rewrites the kernel, and says what came of each idea.
+Result<int> Rewrite(const SourceFlags& flags, const Context& context) {
+  jobs::RewriteRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
+  ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  std::optional<jobs::RewriteRecord> record;
+  ATUNNER_TRY(const int code, RunTuning(context,
+                                        [&](jobs::Services& services, const jobs::EventSink& events,
+                                            std::stop_token stop) -> Result<jobs::TuningResult> {
+                                          ATUNNER_TRY(jobs::RewriteResult result,
+                                                      jobs::RewriteKernel(request, services, events,
+                                                                          std::move(stop)));
+                                          record = std::move(result.record);
+                                          jobs::TuningResult tuned;
+                                          tuned.runs.push_back(std::move(result.run));
+                                          return tuned;
+                                        }));
+  if (record && !context.common.json) PrintIdeas(*record);
+  return code;
+}
+
 Result<int> HardwareOptimize(const SourceFlags& flags, const Context& context) {
   if (const auto reason = ReasonToRun(flags, context)) return TuneProgram(flags, context, *reason);
+  if (flags.rewrite) return Rewrite(flags, context);
   jobs::HardwareOptimizeRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   return RunTuning(
@@ -131,6 +158,8 @@ void AddHardwareOptimize(VerbList& verbs) {
   verb->add_option("--kernel", flags->kernel, "which kernel of the file");
   verb->add_flag("--auto-tune", flags->auto_tune,
                  "tune what was found; without it, only say what was found");
+  verb->add_flag("--rewrite", flags->rewrite,
+                 "rewrite its source against its bottleneck; with --auto-tune, also tune it");
   verb->add_option("--top", flags->top, "of several kernels, only the most expensive; 0 = all");
   verb->add_option("--nvcc", flags->capture.nvcc,
                    "options with which nvcc builds the program: \"-I.. -DN=4 -lcublas\"");

@@ -70,6 +70,7 @@ void AddBenchmark(VerbList& verbs);
 void AddSearchBench(VerbList& verbs);
 void AddSanitize(VerbList& verbs);
 void AddCounts(VerbList& verbs);
+void AddEvidence(VerbList& verbs);
 void AddRunKernel(VerbList& verbs);
 void AddArtifacts(VerbList& verbs);
 void AddDevices(VerbList& verbs);

@@ -1,0 +1,169 @@
+#include "atunner/evidence/ncu_csv.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace atunner::evidence {
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// Takes one line off the text, without its end.
+std::string_view TakeLine(std::string_view& text) {
+  const size_t end = text.find('\n');
+  std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+/// The cells of the next row; a quoted cell may hold commas, doubled quotes and line ends.
+Result<Row> TakeRow(std::string_view& text) {
+  Row row(1);
+  bool quoted = false;
+  size_t i = 0;
+  for (; i < text.size() && (quoted || text[i] != '\n'); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      const bool doubled = quoted && i + 1 < text.size() && text[i + 1] == '"';
+      if (doubled)
+        row.back() += text[++i];
+      else
+        quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      row.emplace_back();
+    } else if (c != '\r' || quoted) {
+      row.back() += c;
+    }
+  }
+  if (quoted) return Invalid("a quote is not closed", "ncu's CSV");
+  text.remove_prefix(std::min(text.size(), i + 1));
+  return row;
+}
+
+/// "1,234.5" → 1234.5
+std::optional<double> Number(std::string cell) {
+  std::erase(cell, ',');
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (cell.empty() || error != std::errc{} || end != cell.data() + cell.size()) return std::nullopt;
+  return value;
+}
+
+/// ncu scales units; counters are in bytes and ns.
+double FactorOf(std::string_view unit) {
+  static constexpr std::array<std::pair<std::string_view, double>, 13> kFactors = {{
+      {"Kbyte", 1e3},
+      {"Mbyte", 1e6},
+      {"Gbyte", 1e9},
+      {"Tbyte", 1e12},
+      {"usecond", 1e3},
+      {"us", 1e3},
+      {"msecond", 1e6},
+      {"ms", 1e6},
+      {"second", 1e9},
+      {"s", 1e9},
+      {"nsecond", 1},
+      {"ns", 1},
+      {"Kbyte/block", 1e3},
+  }};
+  const auto found = std::ranges::find(kFactors, unit, &std::pair<std::string_view, double>::first);
+  return found == kFactors.end() ? 1 : found->second;
+}
+
+class Table {
+ public:
+  explicit Table(Row header) : header_(std::move(header)) {}
+
+  bool Has(std::string_view column) const {
+    return std::ranges::find(header_, column) != header_.end();
+  }
+  std::string At(const Row& row, std::string_view column) const {
+    const auto found = std::ranges::find(header_, column);
+    const auto at = static_cast<size_t>(found - header_.begin());
+    return found != header_.end() && at < row.size() ? row[at] : "";
+  }
+  const Row& header() const { return header_; }
+
+ private:
+  Row header_;
+};
+
+void Add(MeasuredLaunch& launch, const std::string& metric, const std::string& unit,
+         const std::string& cell) {
+  const auto counter = CounterOfMetric(metric);
+  const auto value = Number(cell);
+  if (counter && value) launch.counters[*counter] = {*value * FactorOf(unit), Origin::kMeasured};
+}
+
+/// Launches by the row's id, or kernels by name where rows have none.
+class Launches {
+ public:
+  MeasuredLaunch& Of(const Table& table, const Row& row) {
+    const std::string kernel = table.At(row, "Kernel Name");
+    const std::string key = table.Has("ID") ? table.At(row, "ID") : kernel;
+    const auto [at, is_new] = index_.emplace(key, all_.size());
+    if (is_new) all_.push_back({kernel, {}, {}});
+    return all_[at->second];
+  }
+  std::vector<MeasuredLaunch> Take() { return std::move(all_); }
+
+ private:
+  std::map<std::string, size_t> index_;
+  std::vector<MeasuredLaunch> all_;
+};
+
+Result<std::vector<MeasuredLaunch>> ReadRows(const Table& table, std::string_view text) {
+  const bool summary = table.Has("Average");
+  Launches launches;
+  while (!text.empty()) {
+    ATUNNER_TRY(const Row row, TakeRow(text));
+    if (row.size() < 2) continue;
+    MeasuredLaunch& launch = launches.Of(table, row);
+    Add(launch, table.At(row, "Metric Name"), table.At(row, "Metric Unit"),
+        table.At(row, summary ? "Average" : "Metric Value"));
+    const std::string rule = table.At(row, "Rule Name");
+    if (!rule.empty())
+      launch.rules.push_back({rule, table.At(row, "Rule Description"),
+                              Number(table.At(row, "Estimated Speedup")).value_or(0)});
+  }
+  return launches.Take();
+}
+
+Result<std::vector<MeasuredLaunch>> ReadWide(const Table& table, std::string_view text) {
+  ATUNNER_TRY(const Row units, TakeRow(text));
+  std::vector<MeasuredLaunch> launches;
+  while (!text.empty()) {
+    ATUNNER_TRY(const Row row, TakeRow(text));
+    if (row.size() < 2) continue;
+    MeasuredLaunch launch{table.At(row, "Kernel Name"), {}, {}};
+    for (size_t i = 0; i < std::min(row.size(), table.header().size()); ++i)
+      Add(launch, table.header()[i], i < units.size() ? units[i] : "", row[i]);
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+}  // namespace
+
+Result<std::vector<MeasuredLaunch>> ParseNcuCsv(std::string_view text) {
+  while (!text.empty()) {
+    std::string_view rest = text;
+    const std::string_view line = TakeLine(rest);
+    if (line.find("\"Kernel Name\"") == std::string_view::npos) {
+      text = rest;
+      continue;
+    }
+    ATUNNER_TRY(const Row header, TakeRow(text));
+    const Table table(header);
+    return table.Has("Metric Name") ? ReadRows(table, text) : ReadWide(table, text);
+  }
+  return Invalid("there is no header with \"Kernel Name\"", "ncu's CSV",
+                 "record it by: ncu --csv --page raw ./app > counters.csv");
+}
+
+}  // namespace atunner::evidence

@@ -1,0 +1,105 @@
+#include "atunner/rewrites/source/guarded.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace atunner::rewrites {
+namespace {
+
+using Kind = Statement::Kind;
+
+std::string And(const std::vector<std::string>& conditions) {
+  std::string text;
+  for (const std::string& one : conditions) text += (text.empty() ? "" : " && ") + one;
+  return text.empty() ? "true" : text;
+}
+
+/// The parts of a condition between && or ||.
+std::vector<TokenRange> Parts(const CudaSyntax& syntax, TokenRange range, std::string_view symbol) {
+  std::vector<TokenRange> parts;
+  while (!range.empty()) {
+    const TokenRange part = UpTo(syntax, range, symbol);
+    parts.push_back(part);
+    range.begin = part.end + 1;
+  }
+  return parts;
+}
+
+/// "row >= m" → "row < m"; nullopt for other comparisons.
+std::optional<std::string> Negated(const Subject& subject, TokenRange part) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOpposites = {
+      {{">=", "<"}, {">", "<="}, {"<", ">="}, {"<=", ">"}}};
+  for (const auto& [op, opposite] : kOpposites) {
+    const TokenRange left = UpTo(subject.syntax(), part, op);
+    if (left.end == part.end || left.empty()) continue;
+    return subject.Text(left) + " " + std::string(opposite) + " " +
+           subject.Text({left.end + 1, part.end});
+  }
+  return std::nullopt;
+}
+
+bool ReturnsOnly(const Statement& statement) {
+  if (statement.kind != Kind::kIf || statement.children.size() != 1) return false;
+  const Statement& child = statement.children[0];
+  return child.kind == Kind::kReturn || (child.kind == Kind::kBlock && child.children.size() == 1 &&
+                                         child.children[0].kind == Kind::kReturn);
+}
+
+bool TakeReturn(const Subject& subject, const Statement& statement, Guarded& guarded) {
+  for (const TokenRange part : Parts(subject.syntax(), statement.condition, "||")) {
+    auto inside = Negated(subject, part);
+    if (!inside) return false;
+    guarded.inside.push_back(*std::move(inside));
+  }
+  return true;
+}
+
+bool IsIndex(const Subject& subject, const Statement& statement) {
+  return std::ranges::any_of(subject.indices(), [&](const ThreadIndex& index) {
+    return index.value.begin >= statement.range.begin && index.value.end <= statement.range.end;
+  });
+}
+
+}  // namespace
+
+std::string Guarded::Inside() const { return And(inside); }
+
+std::string Guarded::Inside(const Subject& subject, const std::string& name) const {
+  const std::string& other = name == x->name ? y->name : x->name;
+  std::vector<std::string> mine;
+  for (const std::string& one : inside) {
+    const CudaSyntax part = ParseCuda(one);
+    const TokenRange all{0, part.lexed.tokens.size()};
+    if (Mentions(part, all, name) && !Mentions(part, all, other)) mine.push_back(one);
+  }
+  (void)subject;
+  return And(mine);
+}
+
+std::optional<Guarded> AsGuarded(const Subject& subject) {
+  Guarded guarded;
+  guarded.x = subject.IndexOn('x');
+  guarded.y = subject.IndexOn('y');
+  if (guarded.x == nullptr || guarded.y == nullptr || subject.indices().size() != 2)
+    return std::nullopt;
+  const std::vector<Statement>& body = subject.body();
+  for (const Statement& statement : body) {
+    if (IsIndex(subject, statement)) continue;
+    if (ReturnsOnly(statement)) {
+      if (!TakeReturn(subject, statement, guarded)) return std::nullopt;
+      continue;
+    }
+    guarded.statements.push_back(statement);
+  }
+  if (guarded.statements.size() != 1 || guarded.statements[0].kind != Kind::kIf) return guarded;
+  const Statement all = guarded.statements[0];
+  if (all.children.size() != 1) return std::nullopt;
+  for (const TokenRange part : Parts(subject.syntax(), all.condition, "&&"))
+    guarded.inside.push_back(subject.Text(part));
+  const Statement& child = all.children[0];
+  guarded.statements = child.kind == Kind::kBlock ? child.children : std::vector<Statement>{child};
+  return guarded;
+}
+
+}  // namespace atunner::rewrites

@@ -1,0 +1,322 @@
+// Each rewrite: the text that comes out, and kernels that it must not change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "atunner/base/files.h"
+#include "atunner/rewrites/source/catalogue.h"
+#include "atunner/rewrites/user_file.h"
+
+namespace atunner::rewrites {
+namespace {
+
+using testing::HasSubstr;
+
+RenderedKernel KernelOf(const std::string& text, Dim3 grid, Dim3 block,
+                        const std::vector<std::string>& tensors) {
+  RenderedKernel kernel;
+  kernel.source.text = text;
+  LaunchStep step;
+  step.entry = "k";
+  step.grid = {Expr(int64_t{grid.x}), Expr(int64_t{grid.y}), Expr(int64_t{grid.z})};
+  step.block = {Expr(int64_t{block.x}), Expr(int64_t{block.y}), Expr(int64_t{block.z})};
+  for (const std::string& tensor : tensors) step.args.push_back(ArgBinding::Tensor(tensor));
+  kernel.plan.steps = {step};
+  return kernel;
+}
+
+/// A kernel `k` and a rewrite of it.
+struct Case {
+  std::string rewrite;
+  std::string text;
+  Dim3 block{256, 1, 1};
+  Dim3 grid{64, 1, 1};
+  std::vector<std::string> tensors = {"y", "x"};
+
+  Result<std::vector<Proposal>> Apply() const {
+    const auto subject = Subject::Read(KernelOf(text, grid, block, tensors), {});
+    if (!subject) return std::unexpected(subject.error());
+    return FindRewrite(rewrite)->apply(**subject);
+  }
+  /// The body that comes out of the first proposal, or "refused: why".
+  std::string Body() const {
+    const auto proposals = Apply();
+    if (!proposals) return "refused: " + proposals.error().what;
+    const std::string& out = proposals->front().text;
+    const size_t begin = out.find('{') + 1;
+    return out.substr(begin, out.rfind('}') - begin);
+  }
+};
+
+const std::string kHead = "__global__ void k(float* y, const float* x, int n, int m) {";
+
+TEST(RestrictPointers, PromisesAndReadsInputsAsConstants) {
+  const Case one{"restrict-pointers", "__global__ void k(float* y, float *x) { y[0] = x[0]; }"};
+  EXPECT_EQ(
+      one.Apply()->front().text,
+      "__global__ void k(float*  __restrict__ y, const float * __restrict__ x) { y[0] = x[0]; "
+      "}");
+}
+TEST(RestrictPointers, DoesNotApplyToOneBufferGivenTwice) {
+  Case one{"restrict-pointers", "__global__ void k(float* y, float* x) { y[0] = x[0]; }"};
+  one.tensors = {"y", "y"};
+  EXPECT_THAT(one.Body(), HasSubstr("different buffers"));
+  one.tensors = {"y", "x"};
+  one.text = "__global__ void k(float* __restrict__ y) { y[0] = 1; }";
+  EXPECT_THAT(one.Body(), HasSubstr("no pointer is without"));
+}
+
+TEST(FloatLiterals, GetTheirSuffix) {
+  EXPECT_EQ((Case{"float-literals", kHead + "y[0] = 0.5 * x[0] + 1.f + 1e-3 + 2 + 3.;}"}.Body()),
+            "y[0] = 0.5f * x[0] + 1.f + 1e-3f + 2 + 3.0f;");
+  EXPECT_THAT((Case{"float-literals", kHead + "double a = 0.5; y[0] = a;}"}.Body()),
+              HasSubstr("asks for double"));
+  EXPECT_THAT((Case{"float-literals", kHead + "y[0] = 0.5f;}"}.Body()), HasSubstr("no literal"));
+}
+
+TEST(UnrollLoops, PutsAPragmaOnInnermostLoops) {
+  const Case one{"unroll-loops", kHead +
+                                     "\n  for (int i = 0; i < n; ++i)\n"
+                                     "    for (int j = 0; j < m; ++j) y[i] += x[j];\n}"};
+  EXPECT_EQ(one.Body(),
+            "\n  for (int i = 0; i < n; ++i)\n    \n#pragma unroll 4\n    for (int j = 0; j < m; "
+            "++j) y[i] += x[j];\n");
+  EXPECT_EQ(one.Apply()->size(), 3U);
+  EXPECT_THAT((Case{"unroll-loops",
+                    kHead + "\n#pragma unroll 2\n  for (int i = 0; i < n; ++i) y[i] = 0;\n}"}
+                   .Body()),
+              HasSubstr("refused"));
+}
+
+TEST(InterchangeThreads, SwapsTheAxesOfASquareBlock) {
+  Case one{"interchange-threads",
+           kHead + "\n  y[threadIdx.x * m + threadIdx.y] = x[blockIdx.x];\n}",
+           {16, 16, 1}};
+  EXPECT_EQ(one.Body(), "\n  y[threadIdx.y * m + threadIdx.x] = x[blockIdx.x];\n");
+  one.block = {32, 8, 1};
+  EXPECT_THAT(one.Body(), HasSubstr("y[(thread / blockDim.y) * m + (thread % blockDim.y)]"));
+  one.block = {256, 1, 1};
+  EXPECT_THAT(one.Body(), HasSubstr("one axis only"));
+  one.block = {16, 16, 1};
+  one.text = kHead + "y[threadIdx.x + threadIdx.y] = __shfl_sync(~0u, x[0], 0);}";
+  EXPECT_THAT(one.Body(), HasSubstr("within warps"));
+}
+
+TEST(PadShared, AddsAColumn) {
+  EXPECT_EQ((Case{"pad-shared", kHead + "__shared__ float t[32][N]; t[n][m] = 1;}"}.Body()),
+            "__shared__ float t[32][N + 1]; t[n][m] = 1;");
+  EXPECT_THAT((Case{"pad-shared", kHead + "__shared__ float t[32][32]; f(t[0]);}"}.Body()),
+              HasSubstr("refused"));
+  EXPECT_THAT((Case{"pad-shared", kHead + "__shared__ float t[32]; t[n] = 1;}"}.Body()),
+              HasSubstr("refused"));
+}
+
+TEST(AccumulateInRegister, TakesTheElementOutOfTheLoop) {
+  const std::string head = kHead + "\n  int i = threadIdx.x;\n";
+  EXPECT_EQ((Case{"accumulate-in-register",
+                  head + "  for (int j = 0; j < n; ++j) y[i] += x[j * m + i];\n}"}
+                 .Body()),
+            "\n  int i = threadIdx.x;\n  float y_sum = y[i];\n"
+            "  for (int j = 0; j < n; ++j) y_sum += x[j * m + i];\n  y[i] = y_sum;\n");
+  for (const char* loop : {"for (int j = 0; j < n; ++j) y[j] += x[j];",
+                           "for (int j = 0; j < n; ++j) y[i] += y[i + 1];",
+                           "for (int j = 0; j < n; ++j) { y[i] += x[j]; y[j] = 0; }"})
+    EXPECT_THAT((Case{"accumulate-in-register", head + loop + "}"}.Body()), HasSubstr("refused"))
+        << loop;
+}
+
+const std::string kRow = kHead +
+                         "\n  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                         "  if (row >= n) return;\n";
+
+TEST(ShareLoopInWarp, SharesSumsAndExtremes) {
+  const Case one{"share-loop-in-warp", kRow +
+                                           "  float sum = 0;\n"
+                                           "  for (int j = 0; j < m; ++j) sum += x[row * m + j];\n"
+                                           "  y[row] = sum;\n}"};
+  EXPECT_EQ(one.Body(),
+            "\n  const int lane = threadIdx.x % 32;\n"
+            "  int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;\n"
+            "  if (row >= n) return;\n"
+            "  float sum = 0;\n"
+            "  for (int j = lane; j < m; j += 32) sum += x[row * m + j];\n"
+            "  for (int offset = 16; offset > 0; offset /= 2)\n"
+            "    sum += __shfl_xor_sync(0xffffffffu, sum, offset);\n"
+            "  if (lane == 0) y[row] = sum;\n");
+  EXPECT_EQ(one.Apply()->front().grid.times[0], 32U);
+  const Case extreme{"share-loop-in-warp",
+                     kRow +
+                         "float top = -1; for (int j = 1; j < m; j++) top = fmaxf(top, x[j]);"
+                         " y[row] = top;}"};
+  EXPECT_THAT(extreme.Body(), HasSubstr("for (int j = 1 + lane; j < m; j += 32)"));
+  EXPECT_THAT(extreme.Body(), HasSubstr("top = fmaxf(top, __shfl_xor_sync("));
+}
+
+TEST(ShareLoopInWarp, SharesTheSearchForAPlace) {
+  const Case one{"share-loop-in-warp",
+                 kRow +
+                     "float top = x[0]; int at = 0;\n"
+                     "  for (int j = 1; j < m; ++j) { if (x[j] > top) { top = x[j]; at = j; } }\n"
+                     "  y[row] = at;}"};
+  EXPECT_THAT(one.Body(), HasSubstr("if (other > top || (other == top && other_at < at))"));
+}
+
+TEST(ShareLoopInWarp, DoesNotApplyToDependentIterations) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"float s = 0; for (int j = 0; j < m; ++j) { s += x[j]; y[row * m + j] = s; }",
+       "an iteration needs 's'"},
+      {"float s = 1; for (int j = 0; j < m; ++j) s += x[j]; y[row] = s;", "does not begin at 0"},
+      {"float s = 0; for (int j = 0; j < m; ++j) s = s * x[j]; y[row] = s;", "needs 's'"},
+      {"for (int j = 0; j < m; ++j) y[row] += x[j];", "the same element"},
+      {"for (int j = 0; j < m; ++j) atomicAdd(y, x[j]);", "not known"},
+      {"for (int j = 0; j < m; j *= 2) y[j] = 0;", "does not count"},
+      {"y[row] = x[row];", "no loop"},
+      {"y[threadIdx.x] = 0;", "numbered in another way"}};
+  for (const auto& [body, why] : cases)
+    EXPECT_THAT((Case{"share-loop-in-warp", kRow + body + "}"}.Body()), HasSubstr(why)) << body;
+  Case two_axes{"share-loop-in-warp", kRow + "for (int j = 0; j < m; ++j) y[j] = 0;}"};
+  two_axes.block = {16, 16, 1};
+  EXPECT_THAT(two_axes.Body(), HasSubstr("several axes"));
+}
+
+const std::string kTree =
+    "\n  __shared__ float part[256];\n  int t = threadIdx.x;\n  part[t] = x[t];\n"
+    "  __syncthreads();\n"
+    "  for (int s = 128; s > 0; s /= 2) {\n    if (t < s) part[t] += part[t + s];\n"
+    "    __syncthreads();\n  }\n";
+
+TEST(ShuffleTree, ReplacesTheTree) {
+  const std::string body = Case{"shuffle-tree", kHead + kTree + "  if (t == 0) y[0] = part[0];\n}"}
+                               .Body();
+  EXPECT_THAT(body, HasSubstr("float sum = part[threadIdx.x];"));
+  EXPECT_THAT(body, HasSubstr("sum = threadIdx.x < 8 ? part[threadIdx.x] : 0;"));
+  EXPECT_THAT(body, testing::Not(HasSubstr("s /= 2")));
+  EXPECT_THAT((Case{"shuffle-tree", kHead + kTree + "  y[t] = part[t];\n}"}.Body()),
+              HasSubstr("partial sums are used"));
+  EXPECT_THAT((Case{"shuffle-tree", kHead + "y[0] = 1;}"}.Body()), HasSubstr("no tree"));
+}
+
+TEST(AggregateAtomics, AddsUpAWarpFirst) {
+  const std::string body = Case{"aggregate-atomics",
+                                kHead +
+                                    "\n  int i = threadIdx.x;\n  if (i < n) atomicAdd(y, x[i]);\n}"}
+                               .Body();
+  EXPECT_THAT(body, HasSubstr("float warp_sum = i < n ? x[i] : 0;"));
+  EXPECT_THAT(body, HasSubstr("if (threadIdx.x % 32 == 0) atomicAdd(y, warp_sum);"));
+  EXPECT_THAT((Case{"aggregate-atomics", kHead + "int i = 0; atomicAdd(&y[i], 1.0f);}"}.Body()),
+              HasSubstr("different addresses"));
+  EXPECT_THAT((Case{"aggregate-atomics", kHead + "if (n < 1) return; atomicAdd(y, 1.0f);}"}.Body()),
+              HasSubstr("may have returned"));
+}
+
+const std::string kIndices =
+    "\n  int x0 = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  int y0 = blockIdx.y * blockDim.y + threadIdx.y;\n";
+
+TEST(StageTranspose, ReadsAndWritesNeighbours) {
+  Case one{"stage-transpose",
+           kHead + kIndices + "  if (x0 < n && y0 < m) y[x0 * m + y0] = x[y0 * n + x0];\n}",
+           {16, 16, 1}};
+  EXPECT_EQ(one.Body(),
+            "\n  __shared__ float tile[16][17];\n"
+            "  {\n"
+            "    const int x0 = blockIdx.x * 16 + threadIdx.x;\n"
+            "    const int y0 = blockIdx.y * 16 + threadIdx.y;\n"
+            "    if (x0 < n && y0 < m) tile[threadIdx.y][threadIdx.x] = x[y0 * n + x0];\n"
+            "  }\n"
+            "  __syncthreads();\n"
+            "  const int x0 = blockIdx.x * 16 + threadIdx.y;\n"
+            "  const int y0 = blockIdx.y * 16 + threadIdx.x;\n"
+            "  if (x0 < n && y0 < m) y[x0 * m + y0] = tile[threadIdx.x][threadIdx.y];\n");
+  one.text = kHead + kIndices + "  y[y0 * n + x0] = x[y0 * n + x0];\n}";
+  EXPECT_THAT(one.Body(), HasSubstr("no transposition"));
+  one.text = kHead + kIndices + "  y[x0 * m + y0] = 2 * x[y0 * n + x0];\n}";
+  EXPECT_THAT(one.Body(), HasSubstr("computes something"));
+  one.block = {32, 8, 1};
+  EXPECT_THAT(one.Body(), HasSubstr("no square"));
+}
+
+TEST(BlockProduct, ComputesATile) {
+  Case one{"block-product",
+           "__global__ void k(float* c, const float* a, const float* b, int n) {" + kIndices +
+               "  if (x0 >= n || y0 >= n) return;\n  float sum = 0;\n"
+               "  for (int i = 0; i < n; ++i) sum += a[y0 * n + i] * b[i * n + x0];\n"
+               "  c[y0 * n + x0] = sum;\n}",
+           {16, 16, 1}};
+  const std::string body = one.Body();
+  EXPECT_THAT(body, HasSubstr("__shared__ alignas(16) float left_tile[16][68]"));
+  EXPECT_THAT(body, HasSubstr("y0 < n && i < n ? a[y0 * n + i] : float(0);"));
+  EXPECT_THAT(body, HasSubstr("if (x0 < n && y0 < n) c[y0 * n + x0] = sum;"));
+  EXPECT_EQ(one.Apply()->front().grid.over[1], 4U);
+  one.text = kHead + kIndices + "float s = 0; for (int i = 0; i < n; ++i) s += x[i]; y[x0] = s;}";
+  EXPECT_THAT(one.Body(), HasSubstr("no product"));
+  one.block = {256, 1, 1};
+  EXPECT_THAT(one.Body(), HasSubstr("no square"));
+}
+
+TEST(Catalogue, HasNamesReasonsAndCauses) {
+  std::set<std::string_view> names;
+  for (const Rewrite& rewrite : Catalogue()) {
+    EXPECT_TRUE(names.insert(rewrite.name).second);
+    EXPECT_FALSE(rewrite.reason.empty());
+    EXPECT_FALSE(rewrite.removes.empty());
+  }
+  EXPECT_EQ(FindRewrite("nothing"), nullptr);
+}
+
+TEST(Subject, RefusesWhatItCannotRead) {
+  RenderedKernel kernel = KernelOf("__global__ void other() {}", {}, {}, {});
+  EXPECT_FALSE(Subject::Read(kernel, {}));
+  kernel.source.language = Language::kPtx;
+  EXPECT_FALSE(Subject::Read(kernel, {}));
+}
+
+/// No rewrite may crash on any of the naive kernels, nor leave unbalanced braces.
+TEST(Catalogue, TakesTheNaiveKernels) {
+  const Path folder = Path(ATUNNER_SOURCE_DIR) / "bench/naive";
+  size_t files = 0, proposals = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".cu") continue;
+    ++files;
+    std::string text = ReadFile(entry.path(), 1 << 20).value();
+    const std::string name = entry.path().stem().string();
+    for (const Dim3 block : {Dim3{16, 16, 1}, Dim3{256, 1, 1}}) {
+      RenderedKernel kernel = KernelOf(text, {4, block.y == 1 ? 1U : 4U, 1}, block, {"a", "b"});
+      kernel.plan.steps[0].entry = name;
+      const auto subject = Subject::Read(kernel, {});
+      ASSERT_TRUE(subject) << name << ": " << subject.error().ToString();
+      for (const Rewrite& rewrite : Catalogue()) {
+        const auto made = rewrite.apply(**subject);
+        for (const Proposal& one : made.value_or(std::vector<Proposal>{})) {
+          EXPECT_EQ(std::ranges::count(one.text, '{'), std::ranges::count(one.text, '}'))
+              << rewrite.name << " of " << name << "\n"
+              << one.text;
+          ++proposals;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(files, 24U);
+  EXPECT_GT(proposals, 60U);
+}
+
+TEST(UserFile, GetsTheKernelAndTheGrid) {
+  const std::string kernel = "__global__ void k(float* y) {\n  y[0] = 1;\n}\n";
+  const std::string file = "#include <x>\n" + kernel +
+                           "int main() {\n  k<<<(n + 255) / 256, 256>>>(y);\n  dim3 g(4, 4);\n"
+                           "  k<<<g, 256>>>(y);\n}\n";
+  const std::string after = "__global__ void k(float* y) {\n  y[0] = 2;\n}\n";
+  const auto text = RewrittenFile(file, kernel, after, "k", {{32, 1, 1}, {1, 1, 1}});
+  ASSERT_TRUE(text) << text.error().ToString();
+  EXPECT_THAT(*text, HasSubstr("y[0] = 2;"));
+  EXPECT_THAT(*text, HasSubstr("k<<<32 * ((n + 255) / 256), 256>>>(y);"));
+  EXPECT_THAT(*text, HasSubstr("k<<<dim3(32 * (g.x), g.y, g.z), 256>>>(y);"));
+  EXPECT_FALSE(RewrittenFile(file, after, after, "k", {}));
+  const GridChange joined = Joined({{32, 1, 1}, {1, 1, 1}}, {{1, 1, 1}, {4, 4, 1}});
+  EXPECT_EQ(joined, (GridChange{{8, 1, 1}, {1, 4, 1}}));
+}
+
+}  // namespace
+}  // namespace atunner::rewrites

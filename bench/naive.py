@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Rewrites the kernels of bench/naive and prints what was gained, kernel by kernel.
+
+    bench/naive.py --atunner build/dev/faces/atunner --target-gpu A100 [--only gemm,row_sum]
+
+Without the GPU the times are predicted. `correct` means that the judge found the final kernel
+right.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+FOLDER = pathlib.Path(__file__).parent / "naive"
+
+
+def rewrite(args, source, folder):
+    command = [args.atunner, "hardware-optimize", "--source", source, "--rewrite", "--target-gpu",
+               args.target_gpu, "--budget", str(args.budget), "--out", folder / source.stem,
+               "--store", folder / "store.db", "--json"]
+    started = time.time()
+    done = subprocess.run(command, capture_output=True, text=True)
+    seconds = time.time() - started
+    try:
+        return json.loads(done.stdout.splitlines()[-1]), seconds
+    except (IndexError, json.JSONDecodeError):
+        return {"error": {"what": done.stderr.strip() or "no output"}}, seconds
+
+
+def row(name, result, seconds):
+    """One line of the table, and the gain; None without a correct kernel."""
+    record = result.get("rewriting")
+    if not record or not record["own_ns"] or not record["best_ns"]:
+        what = result.get("error", {}).get("what", "no correct kernel")
+        return f"{name:16} {seconds:6.0f} s  {what}", None
+    gain = record["own_ns"] / record["best_ns"]
+    kept = ", ".join((step["rewrite"] + " " + step["detail"]).strip() for step in record["steps"])
+    return (f"{name:16} {seconds:6.0f} s {record['own_ns'] / 1e3:10.1f} us "
+            f"{record['best_ns'] / 1e3:10.1f} us {gain:7.2f}x  {kept or '-'}"), gain
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--atunner", default="build/dev/faces/atunner")
+    parser.add_argument("--target-gpu", default="A100")
+    parser.add_argument("--budget", type=int, default=40)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", help="folder for the artifacts")
+    args = parser.parse_args()
+    gains = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(args.keep or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in sorted(FOLDER.glob("*.cu")):
+            if args.only and source.stem not in args.only.split(","):
+                continue
+            text, gain = row(source.stem, *rewrite(args, source, folder))
+            print(text, flush=True)
+            gains.append(gain)
+    right = [gain for gain in gains if gain]
+    if right:
+        mean = math.exp(sum(map(math.log, right)) / len(right))
+        print(f"correct {len(right)} of {len(gains)}, faster by 30 % "
+              f"{sum(gain >= 1.3 for gain in right)}, geometric mean {mean:.2f}x")
+    return 0 if len(right) == len(gains) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
