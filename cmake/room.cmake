@@ -13,8 +13,8 @@
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture"
-        "cuda_text shadow importers" "operators"
-        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs"
+        "cuda_text shadow importers workflow knowledge http" "operators llm"
+        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs" "agents"
         "wiring program runtime" "recorder" "cli")
   string(REPLACE " " ";" rooms "${rooms}")
   foreach(room ${rooms})
