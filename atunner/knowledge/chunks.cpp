@@ -71,8 +71,9 @@ std::string TagName(std::string_view tag) {
 
 /// What a tag becomes in the text.
 std::string TextOfTag(const std::string& name) {
-  static constexpr std::array kLines = {"p",  "/p", "br", "li", "/li", "div", "/div", "tr", "/tr",
-                                        "pre", "/pre", "ul", "/ul", "table", "/table", "section"};
+  static constexpr std::array kLines = {"p",    "/p",    "br",     "li",     "/li",  "div",
+                                        "/div", "tr",    "/tr",    "pre",    "/pre", "ul",
+                                        "/ul",  "table", "/table", "section"};
   if (name.size() == 2 && name[0] == 'h' && name[1] >= '1' && name[1] <= '6')
     return "\n\n" + std::string(static_cast<size_t>(name[1] - '0'), '#') + " ";
   if (name.size() == 3 && name[0] == '/' && name[1] == 'h') return "\n\n";
@@ -120,8 +121,12 @@ std::string TextOfHtml(std::string_view html) {
     }
     if (!comment) text += TextOfTag(name);
   }
-  for (const auto& [from, to] : {std::pair{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""},
-                                 {"&#39;", "'"}, {"&nbsp;", " "}, {"&amp;", "&"}})
+  for (const auto& [from, to] : {std::pair{"&lt;", "<"},
+                                 {"&gt;", ">"},
+                                 {"&quot;", "\""},
+                                 {"&#39;", "'"},
+                                 {"&nbsp;", " "},
+                                 {"&amp;", "&"}})
     ReplaceAll(text, from, to);
   return text;
 }

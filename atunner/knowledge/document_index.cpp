@@ -36,9 +36,9 @@ bool IsWord(char c) {
 /// Words that stand in almost every question.
 bool IsCommon(const std::string& word) {
   static const std::set<std::string> kCommon = {
-      "a",  "an", "and", "are", "at", "be", "by",  "can", "do",   "does", "for", "from", "how", "i",
-      "if", "in", "is",  "it",  "my", "of", "on",  "or",  "should", "the", "to",  "what", "when",
-      "which", "why", "with", "kernel", "cuda", "gpu"};
+      "a",      "an",  "and", "are",  "at",   "be",    "by",  "can",  "do",     "does", "for",
+      "from",   "how", "i",   "if",   "in",   "is",    "it",  "my",   "of",     "on",   "or",
+      "should", "the", "to",  "what", "when", "which", "why", "with", "kernel", "cuda", "gpu"};
   return kCommon.contains(word);
 }
 
@@ -118,9 +118,12 @@ Status DocumentIndex::Execute(const char* sql) {
 
 Status DocumentIndex::Prepare() {
   ATUNNER_RETURN_IF_ERROR(Execute(kCreate));
-  Statement select(handle_, "SELECT value FROM facts WHERE name = 'handbook'");
-  const bool known = select.Step() == SQLITE_ROW;
-  return known && select.Column(0) == HandbookDigest() ? Status() : AddHandbook();
+  std::string known;
+  {
+    Statement select(handle_, "SELECT value FROM facts WHERE name = 'handbook'");
+    if (select.Step() == SQLITE_ROW) known = select.Column(0);
+  }
+  return known == HandbookDigest() ? Status() : AddHandbook();
 }
 
 Status DocumentIndex::AddHandbook() {
@@ -154,8 +157,8 @@ Status DocumentIndex::AddFile(const Path& path, const std::string& name) {
 }
 
 Result<int64_t> DocumentIndex::Add(const Path& path) {
-  if (!Exists(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder of this name",
-                                 path.string());
+  if (!Exists(path))
+    return Fail(ErrorCode::kNotFound, "there is no file or folder of this name", path.string());
   const std::vector<Path> files = IsFolder(path) ? FilesIn(path) : std::vector{path};
   if (files.empty())
     return Invalid("there is no .md, .txt or .html file in this folder", path.string());
@@ -214,7 +217,8 @@ Result<Json> DocumentIndex::Export() {
     const std::string document = select.Column(0);
     if (documents.empty() || documents.back()["document"] != document)
       documents.push_back({{"document", document}, {"chunks", Json::array()}});
-    documents.back()["chunks"].push_back({{"heading", select.Column(1)}, {"text", select.Column(2)}});
+    documents.back()["chunks"].push_back(
+        {{"heading", select.Column(1)}, {"text", select.Column(2)}});
   }
   if (code != SQLITE_DONE) return Failure("export");
   return Json{{"rules", std::move(rules)}, {"documents", std::move(documents)}};

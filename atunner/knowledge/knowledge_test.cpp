@@ -37,9 +37,9 @@ TEST(Rules, NameKnownBottlenecksAndPages) {
           << rule.id;
   }
   for (const std::string_view bottleneck : Bottlenecks())
-    EXPECT_TRUE(std::ranges::any_of(
-        Rules(), [&](const Rule& rule) { return rule.HelpsAgainst(bottleneck); }))
-        << bottleneck;
+    EXPECT_TRUE(std::ranges::any_of(Rules(), [&](const Rule& rule) {
+      return rule.HelpsAgainst(bottleneck);
+    })) << bottleneck;
 }
 
 TEST(Rules, MatchParametersByNameOrBeginning) {

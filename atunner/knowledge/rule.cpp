@@ -66,10 +66,10 @@ const Rule* FindRule(std::string_view id) {
 }
 
 Json ToJson(const Rule& rule) {
-  return {{"id", rule.id},         {"when", Words(rule.when)},
-          {"idea", rule.idea},     {"parameters", Words(rule.parameters)},
+  return {{"id", rule.id},           {"when", Words(rule.when)},
+          {"idea", rule.idea},       {"parameters", Words(rule.parameters)},
           {"move", Name(rule.move)}, {"effect", rule.effect},
-          {"weight", rule.weight}, {"page", rule.page}};
+          {"weight", rule.weight},   {"page", rule.page}};
 }
 
 }  // namespace atunner::knowledge

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,7 @@ RoundSession::RoundSession(TuneRequest request, Compiler& compiler,
 
 Status RoundSession::Begin() {
   const ScheduleTemplate& schedule = *request_.schedule;
+  seconds_ = request_.budget.seconds;
   ATUNNER_TRY(const SpaceIndex index, SpaceIndex::Build(schedule.space(), schedule.spec().dims));
   result_.space_size = index.size();
   result_.floor_ns = PhysicalFloorNs(schedule.spec(), request_.profile);
@@ -43,14 +45,15 @@ Status RoundSession::Begin() {
                                                   : fmt::format("resuming: {} trials are known",
                                                                 result_.trials.size());
   log_.Emit({.kind = TuneEvent::Kind::kStarted, .text = text});
-  ATUNNER_RETURN_IF_ERROR(
-      judges_.Begin({schedule.spec(), request_.seed, kLaunchTimeoutSeconds}));
+  ATUNNER_RETURN_IF_ERROR(judges_.Begin({schedule.spec(), request_.seed, kLaunchTimeoutSeconds}));
   ATUNNER_RETURN_IF_ERROR(baselines_.Measure());
   virtual_check_.Begin(schedule.spec(), request_.FinalSeed(), baselines_.plain());
   return {};
 }
 
 Status RoundSession::Try(std::vector<Candidate> candidates) {
+  // A time budget is for all rounds together, and a search counts from its own beginning.
+  if (seconds_) request_.budget.seconds = std::max(0.0, *seconds_ - result_.spent.search);
   ListedCandidates list(std::move(candidates));
   Proposals proposals(list, {}, request_.objectives);
   for (const Trial& trial : result_.trials) proposals.Observe(trial);

@@ -46,6 +46,7 @@ class RoundSession {
 
  private:
   TuneRequest request_;
+  std::optional<double> seconds_;  ///< the time budget of all rounds
   std::stop_token stop_;
   TrialLog::Listener listener_;
   TuneResult result_;

@@ -52,18 +52,23 @@ Result<NodeResult> NodeResultFromJson(const Json& json) {
 }
 
 Json ToJson(const FlowRecord& flow) {
-  Json json{{"flow", flow.id},          {"graph", flow.graph},   {"title", flow.title},
-            {"created", flow.created},  {"status", flow.status}, {"request", flow.request},
-            {"parent", flow.parent},    {"parent_checkpoint", flow.parent_number},
+  Json json{{"flow", flow.id},       {"graph", flow.graph},
+            {"title", flow.title},   {"created", flow.created},
+            {"status", flow.status}, {"request", flow.request},
+            {"parent", flow.parent}, {"parent_checkpoint", flow.parent_number},
             {"error", flow.error}};
   return json;
 }
 
 Json ToJson(const Checkpoint& checkpoint) {
-  return {{"number", checkpoint.number},     {"parent", checkpoint.parent},
-          {"step", checkpoint.step},         {"origin", checkpoint.origin},
-          {"created", checkpoint.created},   {"next", ToJson(checkpoint.next)},
-          {"deferred", ToJson(checkpoint.deferred)}, {"arrivals", checkpoint.arrivals},
+  return {{"number", checkpoint.number},
+          {"parent", checkpoint.parent},
+          {"step", checkpoint.step},
+          {"origin", checkpoint.origin},
+          {"created", checkpoint.created},
+          {"next", ToJson(checkpoint.next)},
+          {"deferred", ToJson(checkpoint.deferred)},
+          {"arrivals", checkpoint.arrivals},
           {"state", checkpoint.state}};
 }
 

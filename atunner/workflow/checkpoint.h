@@ -25,8 +25,8 @@ struct Checkpoint {
   /// "fork" (copied from another flow).
   std::string origin;
   Json state;
-  std::vector<Target> next;      ///< tasks of the next super-step; empty: the flow has ended
-  std::vector<Target> deferred;  ///< tasks that wait until nothing else is left
+  std::vector<Target> next;       ///< tasks of the next super-step; empty: the flow has ended
+  std::vector<Target> deferred;   ///< tasks that wait until nothing else is left
   Json arrivals = Json::array();  ///< by join: the numbers of the sources that have ended
   std::string created;            ///< UTC
 };

@@ -149,8 +149,7 @@ TYPED_TEST(CheckpointsTest, WritesAreByTaskKindAndIndex) {
   this->Write(1, 0, Kind::kQuestion, 0, "q0");
   std::vector<std::string> bodies;
   const auto writes = this->all().Writes("f", 1).value();
-  for (const PendingWrite& write : writes)
-    bodies.push_back(write.body.template get<std::string>());
+  for (const PendingWrite& write : writes) bodies.push_back(write.body.template get<std::string>());
   EXPECT_THAT(bodies, ElementsAre("q0", "a0", "a1", "r2"));
 }
 TYPED_TEST(CheckpointsTest, ALaterWriteReplaces) {

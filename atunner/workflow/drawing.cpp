@@ -44,8 +44,7 @@ Picture PictureOf(const Graph& graph, const Visits& visits) {
     const Node& node = graph.nodes()[i];
     const int from = static_cast<int>(i);
     for (const int to : node.edges) picture.edges.push_back({from, box(to)});
-    for (const int to : node.routes)
-      picture.edges.push_back({from, box(to), EdgeKind::kRouted});
+    for (const int to : node.routes) picture.edges.push_back({from, box(to), EdgeKind::kRouted});
     for (const int join : node.joins)
       picture.edges.push_back(
           {from, box(graph.joins()[static_cast<size_t>(join)].target), EdgeKind::kJoined});
@@ -85,11 +84,16 @@ std::vector<int> LayersOf(const Picture& picture) {
 std::string Escaped(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
-    if (c == '<') escaped += "&lt;";
-    else if (c == '>') escaped += "&gt;";
-    else if (c == '&') escaped += "&amp;";
-    else if (c == '"') escaped += "&quot;";
-    else escaped += c;
+    if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '&')
+      escaped += "&amp;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else
+      escaped += c;
   }
   return escaped;
 }
@@ -125,8 +129,8 @@ std::vector<Place> PlacesOf(const Picture& picture, int& width, int& height) {
 std::string Line(const Place& from, const Place& to, EdgeKind kind, int width) {
   const char* dashes = kind == EdgeKind::kRouted ? " stroke-dasharray='5 4'" : "";
   if (to.y > from.y)
-    return fmt::format("<path class='e'{} d='M{} {} L{} {}'/>\n", dashes, from.x,
-                       from.y + kHeight, to.x, to.y);
+    return fmt::format("<path class='e'{} d='M{} {} L{} {}'/>\n", dashes, from.x, from.y + kHeight,
+                       to.x, to.y);
   const int side = width - kGapX / 2;  // back, along the right-hand side
   return fmt::format("<path class='e'{} d='M{} {} C{} {} {} {} {} {}'/>\n", dashes,
                      from.x + kWidth / 2, from.y + kHeight / 2, side, from.y, side, to.y,

@@ -7,8 +7,8 @@ namespace atunner::workflow {
 
 std::string_view Name(FlowEvent::Kind kind) {
   static constexpr std::array<std::string_view, 11> kNames = {
-      "started",     "task_started", "task_finished", "task_known", "task_retried", "task_failed",
-      "checkpoint",  "question",     "custom",        "finished",   "cancelled"};
+      "started",    "task_started", "task_finished", "task_known", "task_retried", "task_failed",
+      "checkpoint", "question",     "custom",        "finished",   "cancelled"};
   return kNames[static_cast<size_t>(kind)];
 }
 

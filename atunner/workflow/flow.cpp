@@ -138,8 +138,7 @@ Result<bool> Flow::MustStop() {
 }
 
 bool Flow::IsGated(const Node& node) const {
-  return std::ranges::find(options_.interrupt_before, node.name) !=
-         options_.interrupt_before.end();
+  return std::ranges::find(options_.interrupt_before, node.name) != options_.interrupt_before.end();
 }
 
 std::vector<StepTask> Flow::TasksOf(KnownTasks known) {
@@ -211,8 +210,7 @@ Status Flow::CommitStep(const std::vector<StepTask>& tasks) {
   if (options_.checkpoints == nullptr) return {};
   ATUNNER_RETURN_IF_ERROR(PutCheckpoint("step", at_.number));
   const std::scoped_lock lock(*gate_);
-  for (const std::string& flow : inner)
-    ATUNNER_RETURN_IF_ERROR(options_.checkpoints->Delete(flow));
+  for (const std::string& flow : inner) ATUNNER_RETURN_IF_ERROR(options_.checkpoints->Delete(flow));
   return {};
 }
 

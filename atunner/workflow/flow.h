@@ -31,8 +31,8 @@ struct FlowOptions {
   Checkpoints* checkpoints = nullptr;  ///< nullptr: the flow cannot be resumed
   int threads = 1;                     ///< above 1, the tasks of a step run in parallel
   int64_t most_steps = 1000;           ///< recursion limit: super-steps of one flow
-  std::stop_token stop = {};   ///< cancels: running nodes are told to stop
-  std::stop_token drain = {};  ///< running nodes end, then the flow stops
+  std::stop_token stop = {};           ///< cancels: running nodes are told to stop
+  std::stop_token drain = {};          ///< running nodes end, then the flow stops
   FlowListener events = nullptr;
   /// The flow asks a person before these nodes run; any answer lets it go on.
   std::vector<std::string> interrupt_before = {};

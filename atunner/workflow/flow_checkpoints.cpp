@@ -24,8 +24,8 @@ Json ArrivalsJson(const std::vector<std::vector<int>>& arrivals, const Graph& gr
 Status CheckNodes(const Graph& graph, const std::vector<Target>& targets) {
   for (const Target& target : targets) {
     if (graph.Find(target.node) < 0)
-      return Invalid("the checkpoint names the node '" + target.node + "', which the graph lacks", "",
-                     "it was written by another version; begin the flow anew");
+      return Invalid("the checkpoint names the node '" + target.node + "', which the graph lacks",
+                     "", "it was written by another version; begin the flow anew");
   }
   return {};
 }
@@ -65,8 +65,12 @@ Result<Flow::KnownTasks> Flow::ReadWrites() const {
         ATUNNER_TRY(one.result, NodeResultFromJson(write.body));
         break;
       }
-      case PendingWrite::Kind::kQuestion: one.questions[write.index] = write.body; break;
-      case PendingWrite::Kind::kAnswer: one.answers[write.index] = write.body; break;
+      case PendingWrite::Kind::kQuestion:
+        one.questions[write.index] = write.body;
+        break;
+      case PendingWrite::Kind::kAnswer:
+        one.answers[write.index] = write.body;
+        break;
     }
   }
   return known;
@@ -78,8 +82,8 @@ Status Flow::KeepAnswers(const Answers& answers) {
     const auto found = known.find(task);
     if (found == known.end() || !found->second.IsOpen())
       return Invalid(fmt::format("task {} of the flow has no open question", task), id_);
-    const PendingWrite write{task, PendingWrite::Kind::kAnswer,
-                             std::ssize(found->second.answers), answer};
+    const PendingWrite write{task, PendingWrite::Kind::kAnswer, std::ssize(found->second.answers),
+                             answer};
     ATUNNER_RETURN_IF_ERROR(options_.checkpoints->PutWrite(id_, at_.number, write));
   }
   return {};
@@ -231,8 +235,8 @@ Status Flow::TakeAnswer(const std::vector<Json>& answers) {
     ATUNNER_TRY(all, options_.checkpoints->List(id_));
     for (const Checkpoint& checkpoint : all) {
       ATUNNER_TRY(const auto writes, options_.checkpoints->Writes(id_, checkpoint.number));
-      taken += static_cast<size_t>(std::ranges::count(
-          writes, PendingWrite::Kind::kAnswer, &PendingWrite::kind));
+      taken += static_cast<size_t>(
+          std::ranges::count(writes, PendingWrite::Kind::kAnswer, &PendingWrite::kind));
     }
   }
   if (taken >= answers.size()) return {};
@@ -247,9 +251,8 @@ Result<int64_t> GoBack(const Graph& graph, Checkpoints& checkpoints, const std::
                        int64_t number, const Updates& updates) {
   ATUNNER_TRY(Checkpoint checkpoint, Existing(checkpoints, flow, number));
   ATUNNER_TRY(const auto last, checkpoints.Get(flow, std::nullopt));
-  ATUNNER_TRY(const Checkpoint changed,
-              Changed(graph, std::move(checkpoint), last->number + 1,
-                      updates.empty() ? "replay" : "edit", updates));
+  ATUNNER_TRY(const Checkpoint changed, Changed(graph, std::move(checkpoint), last->number + 1,
+                                                updates.empty() ? "replay" : "edit", updates));
   ATUNNER_RETURN_IF_ERROR(checkpoints.Put(flow, changed));
   return changed.number;
 }

@@ -86,8 +86,7 @@ TEST(Flow, DynamicFanOutRunsOneTaskForEachInput) {
   GraphBuilder builder = Logging({"a", "b", "c"});
   builder.Edge(kStart, "a").Edge("b", "c");
   builder.Branch(
-      "a", [](const State&) { return std::vector<Target>{{"b", Json(1)}, {"b", Json(2)}}; },
-      {"b"});
+      "a", [](const State&) { return std::vector<Target>{{"b", Json(1)}, {"b", Json(2)}}; }, {"b"});
   EXPECT_EQ(RunGraph(builder), "a b1 b2 c");
 }
 
@@ -111,9 +110,7 @@ TEST(Flow, RouterSeesTheStateAfterTheStep) {
   builder.Edge(kStart, "a");
   builder.Branch(
       "a",
-      [](const State& state) {
-        return std::vector<Target>{{state["log"].size() < 3 ? "a" : "b"}};
-      },
+      [](const State& state) { return std::vector<Target>{{state["log"].size() < 3 ? "a" : "b"}}; },
       {"a", "b"});
   EXPECT_EQ(RunGraph(builder), "a a a b");
 }
@@ -168,9 +165,8 @@ TEST(Flow, ReducerJoinsWriters) {
 
 TEST(Flow, UnknownChannelsAreErrors) {
   GraphBuilder builder = Logging({"a"});
-  builder.Node("b", [](const NodeContext&) -> Result<NodeResult> {
-    return NodeResult{{{"typo", 1}}};
-  });
+  builder.Node("b",
+               [](const NodeContext&) -> Result<NodeResult> { return NodeResult{{{"typo", 1}}}; });
   builder.Edge(kStart, "a").Edge("a", "b");
   const Graph graph = builder.Build().value();
   EXPECT_THAT(LogOf(Flow(graph, "f").Start(nullptr)), HasSubstr("no channel 'typo'"));
@@ -245,15 +241,14 @@ TEST(Flow, FinishedSiblingsOfAFailedTaskDoNotRunAgain) {
 TEST(Flow, ANodeIsToldWhenItsTimeIsOver) {
   GraphBuilder builder = Logging({});
   std::atomic<bool> told = false;
-  builder.Node(
-      "slow",
-      [&](const NodeContext& context) -> Result<NodeResult> {
-        while (!context.stop.stop_requested())
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        told = true;
-        return NodeResult{{{"log", "late"}}};
-      },
-      {.timeout_seconds = 0.02});
+  builder.Node("slow",
+               [&](const NodeContext& context) -> Result<NodeResult> {
+                 while (!context.stop.stop_requested())
+                   std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                 told = true;
+                 return NodeResult{{{"log", "late"}}};
+               },
+               {.timeout_seconds = 0.02});
   builder.Edge(kStart, "slow");
   {
     const Graph graph = builder.Build().value();
@@ -264,14 +259,13 @@ TEST(Flow, ANodeIsToldWhenItsTimeIsOver) {
 
 TEST(Flow, ATimeOutIsRetried) {
   GraphBuilder builder = Logging({});
-  builder.Node(
-      "slow",
-      [](const NodeContext& context) -> Result<NodeResult> {
-        while (context.attempt == 1 && !context.stop.stop_requested())
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return NodeResult{{{"log", "attempt " + std::to_string(context.attempt)}}};
-      },
-      {.retry = {.attempts = 2, .first_seconds = 0.001}, .timeout_seconds = 0.2});
+  builder.Node("slow",
+               [](const NodeContext& context) -> Result<NodeResult> {
+                 while (context.attempt == 1 && !context.stop.stop_requested())
+                   std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                 return NodeResult{{{"log", "attempt " + std::to_string(context.attempt)}}};
+               },
+               {.retry = {.attempts = 2, .first_seconds = 0.001}, .timeout_seconds = 0.2});
   builder.Edge(kStart, "slow");
   EXPECT_EQ(RunGraph(builder), "attempt 2");
 }
@@ -288,12 +282,12 @@ TEST(Flow, TasksOfAStepRunInParallelAndJoinInOrder) {
   };
   builder.Node("meet", meet).Node("a", Log("a"));
   builder.Edge(kStart, "a").Edge("meet", "z");
-  builder.Branch(
-      "a",
-      [](const State&) {
-        return std::vector<Target>{{"meet", Json(1)}, {"meet", Json(2)}, {"meet", Json(3)}};
-      },
-      {"meet"});
+  builder.Branch("a",
+                 [](const State&) {
+                   return std::vector<Target>{
+                       {"meet", Json(1)}, {"meet", Json(2)}, {"meet", Json(3)}};
+                 },
+                 {"meet"});
   EXPECT_EQ(RunGraph(builder, {.threads = 3}), "a 1 2 3 z");
 }
 
@@ -315,8 +309,8 @@ TEST(Flow, CancelKeepsFinishedTasks) {
   builder.Edge(kStart, "a").Edge(kStart, "b").Edge("b", "c");
   const Graph graph = builder.Build().value();
   MemoryCheckpoints checkpoints;
-  const auto outcome =
-      Flow(graph, "f", {.checkpoints = &checkpoints, .stop = stop.get_token()}).Start(nullptr);
+  const auto outcome = Flow(graph, "f", {.checkpoints = &checkpoints, .stop = stop.get_token()})
+                           .Start(nullptr);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->kind, Outcome::Kind::kCancelled);
   EXPECT_EQ(checkpoints.FindFlow("f").value()->status, "cancelled");
@@ -470,8 +464,9 @@ TEST(Subgraph, GoesOnInsideAfterAFailure) {
   MemoryCheckpoints checkpoints;
   std::vector<std::string> started;
   Flow flow(graph, "f", {.checkpoints = &checkpoints, .events = [&](const FlowEvent& event) {
-              if (event.kind == FlowEvent::Kind::kTaskStarted) started.push_back(event.node);
-            }});
+                           if (event.kind == FlowEvent::Kind::kTaskStarted)
+                             started.push_back(event.node);
+                         }});
   EXPECT_THAT(LogOf(flow.Start(nullptr)), HasSubstr("node 'inner', node 'flaky': busy"));
   EXPECT_EQ(LogOf(flow.Resume()), "a x flaky b");
   EXPECT_THAT(started, ElementsAre("a", "inner", "x", "flaky", "inner", "flaky", "b"));
@@ -489,11 +484,11 @@ TEST(Flow, EventsTellTheStory) {
   builder.Edge(kStart, "a").Edge("a", "b");
   MemoryCheckpoints checkpoints;
   RunGraph(builder, {.checkpoints = &checkpoints, .events = [&](const FlowEvent& event) {
-         names.push_back(ToJson(event)["event"].get<std::string>());
-       }});
-  EXPECT_THAT(names, ElementsAre("checkpoint", "started", "task_started", "task_finished",
-                                 "checkpoint", "task_started", "custom", "task_finished",
-                                 "checkpoint", "finished"));
+                       names.push_back(ToJson(event)["event"].get<std::string>());
+                     }});
+  EXPECT_THAT(names,
+              ElementsAre("checkpoint", "started", "task_started", "task_finished", "checkpoint",
+                          "task_started", "custom", "task_finished", "checkpoint", "finished"));
 }
 
 }  // namespace

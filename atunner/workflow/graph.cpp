@@ -47,8 +47,7 @@ GraphBuilder& GraphBuilder::Edge(std::string_view from, std::string_view to) {
   return *this;
 }
 
-GraphBuilder& GraphBuilder::Join(const std::vector<std::string>& sources,
-                                 std::string_view target) {
+GraphBuilder& GraphBuilder::Join(const std::vector<std::string>& sources, std::string_view target) {
   joins_.push_back({sources, std::string(target)});
   return *this;
 }

@@ -16,8 +16,8 @@
 
 #include <cstddef>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -53,10 +53,10 @@ struct NodeResult {
 /// A node's view of the flow. It is valid until the node returns.
 struct NodeContext {
   const State& state;
-  const Json* input;                 ///< Target::input, or nullptr
-  const std::vector<Json>& answers;  ///< to the questions that this task asked so far
-  std::stop_token stop;              ///< the flow was cancelled, or the node's time is over
-  int attempt;                       ///< 1, 2, … of the retries
+  const Json* input;                      ///< Target::input, or nullptr
+  const std::vector<Json>& answers;       ///< to the questions that this task asked so far
+  std::stop_token stop;                   ///< the flow was cancelled, or the node's time is over
+  int attempt;                            ///< 1, 2, … of the retries
   const std::function<void(Json)>& emit;  ///< sends a custom event
 };
 
@@ -97,13 +97,13 @@ struct Subgraph {
 
 struct Node {
   std::string name;
-  NodeFunction function;           ///< empty for a subgraph
+  NodeFunction function;  ///< empty for a subgraph
   std::optional<Subgraph> inner = std::nullopt;
   NodeOptions options = {};
-  std::vector<int> edges = {};     ///< numbers of nodes, Graph::kEndNode
+  std::vector<int> edges = {};  ///< numbers of nodes, Graph::kEndNode
   std::vector<Router> routers = {};
-  std::vector<int> routes = {};    ///< possible targets of the routers, for drawing
-  std::vector<int> joins = {};     ///< numbers of joins that wait for this node
+  std::vector<int> routes = {};  ///< possible targets of the routers, for drawing
+  std::vector<int> joins = {};   ///< numbers of joins that wait for this node
 };
 
 /// `target` runs when all sources have ended, be it in different super-steps.

@@ -43,12 +43,11 @@ Graph FlowGraph(const Path& log) {
       .Node("inner", Subgraph{std::make_shared<const Graph>(InnerGraph(log)), {}, {"done"}})
       .Node("decide", Logged(log, "decide"), {.deferred = true});
   builder.Edge(kStart, "plan").Edge("plan", "inner");
-  builder.Branch(
-      "plan",
-      [](const State&) {
-        return std::vector<Target>{{"try", Json(1)}, {"try", Json(2)}, {"try", Json(3)}};
-      },
-      {"try"});
+  builder.Branch("plan",
+                 [](const State&) {
+                   return std::vector<Target>{{"try", Json(1)}, {"try", Json(2)}, {"try", Json(3)}};
+                 },
+                 {"try"});
   builder.Edge("try", "decide").Edge("inner", "decide").Edge("decide", kEnd);
   return builder.Build().value();
 }
@@ -86,7 +85,7 @@ TEST(Kill, AtEveryEventNoNodeRunsTwice) {
   const std::map<std::string, int> once = {{"plan", 1}, {"try1", 1}, {"try2", 1},  {"try3", 1},
                                            {"x", 1},    {"y", 1},    {"decide", 1}};
   int kills = 0;
-  for (int fatal = 0;; ++fatal) {
+  for (int fatal = 0; fatal < 200; ++fatal) {
     const TemporaryDirectory folder;
     const bool lived = RunInProcess(folder.path(), fatal);
     if (!lived) {

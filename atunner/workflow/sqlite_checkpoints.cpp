@@ -101,10 +101,14 @@ Status SqliteCheckpoints::Execute(const char* sql) const {
   return failure;
 }
 
-Status SqliteCheckpoints::Prepare() {
+Result<int> SqliteCheckpoints::Version() const {
   Statement query(handle_, "PRAGMA user_version");
   if (query.Step() != SQLITE_ROW) return Failure("read the version of the checkpoints");
-  const int version = query.IntegerColumn(0);
+  return query.IntegerColumn(0);
+}
+
+Status SqliteCheckpoints::Prepare() {
+  ATUNNER_TRY(const int version, Version());
   if (version > kVersion)
     return Invalid("the checkpoints were written by a newer atunner", file_.string(),
                    "use that version");
@@ -137,7 +141,8 @@ Result<std::vector<FlowRecord>> SqliteCheckpoints::ReadFlows(const std::string& 
                                                              const std::string& id, int limit) {
   Statement select(handle_,
                    "SELECT id, graph, title, created, status, request, parent, parent_number, "
-                   "error FROM flows " + rest);
+                   "error FROM flows " +
+                       rest);
   if (!id.empty())
     select.Text(1, id);
   else
@@ -215,7 +220,8 @@ Result<std::vector<Checkpoint>> SqliteCheckpoints::ReadCheckpoints(const std::st
                                                                    int64_t number) {
   Statement select(handle_,
                    "SELECT number, parent, step, origin, state, next, deferred, arrivals, created "
-                   "FROM checkpoints WHERE flow = ?1 " + rest);
+                   "FROM checkpoints WHERE flow = ?1 " +
+                       rest);
   select.Text(1, flow);
   if (number > 0) select.Integer(2, number);
   std::vector<Checkpoint> all;

@@ -38,6 +38,7 @@ class SqliteCheckpoints : public Checkpoints {
  private:
   SqliteCheckpoints(sqlite3* handle, Path file) : handle_(handle), file_(std::move(file)) {}
   Status Prepare();
+  Result<int> Version() const;
   Status Execute(const char* sql) const;
   std::unexpected<Error> Failure(const std::string& action) const;
   Result<std::vector<FlowRecord>> ReadFlows(const std::string& rest, const std::string& id,

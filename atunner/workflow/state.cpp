@@ -63,7 +63,9 @@ Status State::Apply(const Updates& updates) {
                      "give the channel a reducer");
     written_[at] = step_;
     switch (channel.kind) {
-      case Channel::Kind::kLast: values_[at] = update.value; break;
+      case Channel::Kind::kLast:
+        values_[at] = update.value;
+        break;
       case Channel::Kind::kAppend:
         values_[at] = AppendedTo(std::move(values_[at]), update.value);
         break;

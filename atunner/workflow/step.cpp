@@ -99,9 +99,8 @@ Status StepRunner::RunHere(const State& state, std::vector<StepTask>& tasks, siz
 
 Result<bool> StepRunner::Run(const std::shared_ptr<const State>& state,
                              std::vector<StepTask>& tasks) {
-  const bool limited = std::ranges::any_of(tasks, [](const StepTask& task) {
-    return task.node->options.timeout_seconds > 0;
-  });
+  const bool limited = std::ranges::any_of(
+      tasks, [](const StepTask& task) { return task.node->options.timeout_seconds > 0; });
   if (limited || (settings_.threads > 1 && tasks.size() > 1)) return RunInPool(state, tasks);
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (tasks[i].result) continue;
@@ -116,7 +115,10 @@ class StepRunner::PoolStep {
  public:
   PoolStep(const StepSettings& settings, boost::asio::thread_pool& pool,
            std::shared_ptr<const State> state, std::vector<StepTask>& tasks)
-      : settings_(settings), pool_(pool), state_(std::move(state)), tasks_(tasks),
+      : settings_(settings),
+        pool_(pool),
+        state_(std::move(state)),
+        tasks_(tasks),
         slots_(tasks.size()) {
     for (size_t i = 0; i < tasks.size(); ++i) slots_[i].done = tasks[i].result.has_value();
   }

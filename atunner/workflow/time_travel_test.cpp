@@ -32,9 +32,9 @@ struct Counted {
     builder.Add(Appended("log")).Add(LastValue("x", 0));
     builder.Node("a", Node("a")).Node("b", Node("b")).Node("c", Node("c"));
     builder.Edge(kStart, "a").Edge("b", "c").Edge("c", kEnd);
-    builder.Branch(
-        "a", [](const State&) { return std::vector<Target>{{"b", Json(1)}, {"b", Json(2)}}; },
-        {"b"});
+    builder.Branch("a",
+                   [](const State&) { return std::vector<Target>{{"b", Json(1)}, {"b", Json(2)}}; },
+                   {"b"});
     return builder.Build().value();
   }
 };
@@ -86,7 +86,7 @@ TEST_F(Travel, ResumingAFinishedFlowRunsNothing) {
 
 struct Case {
   int64_t number;
-  int calls;          ///< nodes that run again
+  int calls;           ///< nodes that run again
   const char* edited;  ///< the log after x became 7 at that checkpoint
 };
 constexpr Case kCases[] = {{1, 4, "a@7 b1@7 b2@7 c@7"},

@@ -41,9 +41,7 @@ Result<std::unique_ptr<RoundTuning>> RoundTuning::Open(const OptimizeRequest& re
   return tuning;
 }
 
-double RoundTuning::floor_ns() const {
-  return PhysicalFloorNs(schedule().spec(), target_.profile);
-}
+double RoundTuning::floor_ns() const { return PhysicalFloorNs(schedule().spec(), target_.profile); }
 
 Status RoundTuning::Begin() {
   session_ = sessions_.MakeRounds(schedule(), options_.budget, run_);

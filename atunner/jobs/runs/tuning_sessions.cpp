@@ -155,11 +155,11 @@ Status TuningSessions::CloseRun(const TuneResult& result, const ScheduleTemplate
 std::unique_ptr<RoundSession> TuningSessions::MakeRounds(const ScheduleTemplate& schedule,
                                                          const Budget& budget,
                                                          const RunRecord& run) {
-  return std::make_unique<RoundSession>(
-      RequestFor(schedule, budget, true), *compiler_, judges_, services_.clock, examiner_.get(),
-      store_.get(), run, stop_, [this, &schedule, budget](const TuneEvent& event) {
-        Forward(event, schedule.space(), budget);
-      });
+  return std::make_unique<RoundSession>(RequestFor(schedule, budget, true), *compiler_, judges_,
+                                        services_.clock, examiner_.get(), store_.get(), run, stop_,
+                                        [this, &schedule, budget](const TuneEvent& event) {
+                                          Forward(event, schedule.space(), budget);
+                                        });
 }
 
 void TuningSessions::MarkFailed(RunRecord& run, const Error& error) {

@@ -1,0 +1,29 @@
+// A request to optimise in rounds of ideas, and how it is kept with its flow.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "atunner/jobs/requests/requests.h"
+#include "atunner/model/json/json.h"
+
+namespace atunner::agents {
+
+struct RoundsRequest {
+  jobs::OptimizeRequest optimize;
+  int rounds = 3;
+  int ideas = 8;            ///< of a round
+  int implementations = 2;  ///< kernels of an idea
+  double keep = 0.25;       ///< share of a round's ideas that is kept
+  /// Nodes before which the flow asks a person, for example "evaluate" or "finish".
+  std::vector<std::string> pause_before;
+};
+
+/// kInvalidInput that names all fields that are out of range.
+Status CheckRequest(const RoundsRequest& request);
+
+Json ToJson(const RoundsRequest& request);
+Result<RoundsRequest> RoundsRequestFromJson(const Json& json);
+
+}  // namespace atunner::agents
