@@ -12,8 +12,8 @@
 # -O1, which costs a run nothing and saves a third of their build time.
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
-foreach(rooms "base" "model" "graph ptx device compile search store capture"
-        "cuda_text shadow importers workflow knowledge http" "operators llm"
+foreach(rooms "base" "model" "graph ptx device compile search store capture http"
+        "cuda_text shadow importers workflow knowledge llm" "operators"
         "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs" "agents"
         "wiring program runtime" "recorder" "cli")
   string(REPLACE " " ";" rooms "${rooms}")

@@ -69,9 +69,10 @@ void SetOutcome(Idea& idea, const std::vector<Trial>& trials) {
     idea.reason = IsFaster(idea) ? GainText(idea) : "not faster: " + GainText(idea);
   } else {
     idea.status = "failed";
-    idea.reason = refused != nullptr
-                      ? fmt::format("{}: {}", Name(refused->verdict.kind), refused->verdict.reason)
-                      : "no new kernel of it was judged";
+    if (refused != nullptr)
+      idea.reason = fmt::format("{}: {}", Name(refused->verdict.kind), refused->verdict.reason);
+    else if (idea.reason.empty())
+      idea.reason = "no new kernel of it was judged";
   }
 }
 

@@ -119,7 +119,13 @@ Json ToJson(const RoundsRequest& request) {
           {"ideas", request.ideas},
           {"implementations", request.implementations},
           {"keep", request.keep},
-          {"pause_before", request.pause_before}};
+          {"pause_before", request.pause_before},
+          {"llm",
+           {{"model", request.llm.model},
+            {"budget", request.llm.budget},
+            {"prices", request.llm.prices},
+            {"record", request.llm.record.string()},
+            {"replay", request.llm.replay.string()}}}};
 }
 
 Result<RoundsRequest> RoundsRequestFromJson(const Json& json) {
@@ -132,6 +138,10 @@ Result<RoundsRequest> RoundsRequestFromJson(const Json& json) {
     request.implementations = json.at("implementations").get<int>();
     request.keep = json.at("keep").get<double>();
     request.pause_before = json.at("pause_before").get<std::vector<std::string>>();
+    const Json& llm = json.at("llm");
+    request.llm = {llm.at("model").get<std::string>(), llm.at("budget").get<std::string>(),
+                   llm.at("prices").get<std::string>(), llm.at("record").get<std::string>(),
+                   llm.at("replay").get<std::string>()};
     return request;
   } catch (const Json::exception& error) {
     return Invalid(std::string("the flow's request cannot be read: ") + error.what());

@@ -30,6 +30,8 @@ Result<RoundsState> StateFrom(const std::string& flow, const Json& json) {
   for (const Json& round : json["rounds"]) state.rounds.push_back(RoundFromJson(round));
   state.result = json["result"];
   state.stop = json["stop"].get<std::string>();
+  state.llm_tokens = json["llm_tokens"][0].get<int64_t>() + json["llm_tokens"][1].get<int64_t>();
+  state.llm_stop = json["llm_stop"].get<std::string>();
   return state;
 }
 
@@ -37,7 +39,8 @@ Result<RoundsState> StateFrom(const std::string& flow, const Json& json) {
 Result<RoundsResult> RunFlow(const std::string& id, const RoundsRequest& request,
                              jobs::RoundTuning& tuning, const RoundsContext& context,
                              const std::optional<Json>& answer) {
-  Workbench bench(request, tuning);
+  ATUNNER_TRY(const auto model, OpenLanguageModel(request.llm, context.services.clock));
+  Workbench bench(request, tuning, model.get());
   const workflow::Graph graph = RoundsGraph(&bench);
   workflow::FlowOptions options{.checkpoints = &context.checkpoints, .stop = context.stop};
   options.events = context.flow_events;
@@ -45,6 +48,10 @@ Result<RoundsResult> RunFlow(const std::string& id, const RoundsRequest& request
   options.clock = &context.services.clock;
   workflow::Flow flow(graph, id, options);
   ATUNNER_TRY(const auto known, context.checkpoints.Get(id, std::nullopt));
+  if (known && model && known->state.contains("llm_tokens")) {
+    const Json& spent = known->state["llm_tokens"];  // by earlier sessions
+    model->chat->Count(spent[0].get<int64_t>(), spent[1].get<int64_t>());
+  }
   workflow::Answers answers;
   if (known && answer) {
     ATUNNER_TRY(const auto writes, context.checkpoints.Writes(id, known->number));
@@ -74,6 +81,8 @@ Result<RoundsResult> OptimizeInRounds(const RoundsRequest& request, const Rounds
   // The run of rounds is another one than that of a search, and other numbers make another one.
   wanted.optimize.tuning.strategy = fmt::format("rounds:{}:{}:{}:{}", request.rounds, request.ideas,
                                                 request.implementations, request.keep);
+  if (!request.llm.model.empty() || !request.llm.replay.empty())
+    wanted.optimize.tuning.strategy += ":llm:" + request.llm.model;
   ATUNNER_TRY(const auto tuning, jobs::RoundTuning::Open(wanted.optimize, context.services,
                                                          context.events, context.stop));
   if (request.optimize.tuning.fresh)

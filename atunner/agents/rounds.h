@@ -29,6 +29,8 @@ struct RoundsState {
   std::vector<RoundRecord> rounds;
   Json result = nullptr;  ///< summary of the run, once it is finished
   std::string stop;
+  int64_t llm_tokens = 0;  ///< spent on the language model
+  std::string llm_stop;    ///< why the model was not asked any more, or ""
 };
 
 struct RoundsResult {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -84,13 +86,39 @@ Result<NodeResult> Propose(Workbench& bench, const NodeContext& context) {
                              ideas,
                              round,
                              static_cast<size_t>(request.ideas)};
-    for (Idea& idea : ProposeIdeas(wanted)) {
+    std::vector<Idea> round_ideas = ProposeIdeas(wanted);
+    if (bench.model() != nullptr && context.state["llm_stop"].get<std::string>().empty()) {
+      auto more = ModelIdeas(*bench.model(), request, round, versions.front().idea);
+      const size_t room = static_cast<size_t>(request.ideas) -
+                          std::min(more.size(), static_cast<size_t>(request.ideas));
+      if (round_ideas.size() > room) round_ideas.resize(room);
+      std::ranges::move(more, std::back_inserter(round_ideas));
+    }
+    for (Idea& idea : round_ideas) {
       const auto parent = std::ranges::find(versions, idea.parent, &Version::idea);
       if (parent != versions.end() && parent->ns() > 0) idea.parent_ns = parent->ns();
       proposed.push_back(ToJson(idea));
     }
   }
   return NodeResult{{{"ideas", proposed}, {"round", round}, {"work", nullptr}}};
+}
+
+/// Ideas whose kernels the language model writes; it chooses them itself.
+std::vector<Idea> ModelIdeas(const LanguageModel& model, const RoundsRequest& request, int round,
+                             const std::string& parent) {
+  std::vector<Idea> ideas;
+  for (int i = 0; i < std::max(1, request.ideas / 4); ++i) {
+    Idea idea;
+    idea.id = fmt::format("r{}.m{}", round, i + 1);
+    idea.round = round;
+    idea.title = "a proposal of the language model";
+    idea.proposer = "llm:" + model.name;
+    idea.why = "chosen by the model";
+    idea.effect = "faster";
+    idea.parent = parent;
+    ideas.push_back(std::move(idea));
+  }
+  return ideas;
 }
 
 /// One task for each idea of the round.
@@ -104,6 +132,43 @@ std::vector<Target> IdeasOfRound(const State& state) {
   return targets;
 }
 
+std::string FactsOf(const State& state) {
+  std::string facts;
+  for (const char* channel : {"operator", "hardware"})
+    facts += state[channel].is_object() ? state[channel].value("summary", "") + "\n" : "";
+  const PerformanceFacts performance = PerformanceFromJson(state["performance"]);
+  return facts + fmt::format(
+                     "The fastest kernel reaches {:.0f} % of the roofline. Its bottleneck is "
+                     "{}: {}.\n",
+                     100 * performance.share_of_floor, performance.bottleneck,
+                     performance.evidence);
+}
+
+/// The candidates of an idea that the language model writes.
+Result<NodeResult> ImplementByModel(Workbench& bench, const NodeContext& context, const Idea& idea,
+                                    const Version& parent, std::vector<Idea> earlier) {
+  if (bench.model() == nullptr) return Fail(ErrorCode::kInternal, "there is no language model");
+  LanguageModel& model = *bench.model();
+  const LlmTask task{bench.tuning().schedule(),
+                     bench.tuning().target().profile,
+                     parent,
+                     FactsOf(context.state),
+                     PerformanceFromJson(context.state["performance"]).bottleneck,
+                     std::move(earlier),
+                     bench.request().implementations};
+  const int64_t input = model.chat->input_tokens();
+  const int64_t output = model.chat->output_tokens();
+  ATUNNER_TRY(const LlmKernels kernels, AskForKernels(model, idea, task, context.stop));
+  Json work = Json::array();
+  for (const Candidate& candidate : kernels.candidates)
+    work.push_back({{"idea", idea.id}, {"candidate", atunner::ToJson(candidate)}});
+  return NodeResult{{{"work", std::move(work)},
+                     {"ideas", Json::array({ToJson(kernels.idea)})},
+                     {"llm_stop", kernels.stop},
+                     {"llm_tokens", Json::array({model.chat->input_tokens() - input,
+                                                 model.chat->output_tokens() - output})}}};
+}
+
 /// The candidates of one idea. An idea whose conditions leave nothing has none.
 Result<NodeResult> Implement(Workbench& bench, const NodeContext& context) {
   ATUNNER_TRY(const Idea idea, IdeaFromJson(*context.input));
@@ -111,6 +176,8 @@ Result<NodeResult> Implement(Workbench& bench, const NodeContext& context) {
   ATUNNER_TRY(const std::vector<Idea> ideas, IdeasFromJson(context.state["ideas"]));
   const auto parent = std::ranges::find(versions, idea.parent, &Version::idea);
   if (parent == versions.end()) return NodeResult();
+  if (idea.proposer.starts_with("llm:"))
+    return ImplementByModel(bench, context, idea, *parent, ideas);
   std::set<std::string> known;
   for (const Idea& earlier : ideas)
     known.insert(earlier.candidates.begin(), earlier.candidates.end());
@@ -215,6 +282,17 @@ workflow::NodeFunction Bound(Workbench* bench, Agent agent) {
   };
 }
 
+/// Keeps the first reason.
+Json FirstText(Json text, const Json& update) {
+  return text.get<std::string>().empty() ? update : text;
+}
+
+/// Adds two lists of numbers.
+Json SumOf(Json sum, const Json& update) {
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] = sum[i].get<int64_t>() + update[i].get<int64_t>();
+  return sum;
+}
+
 /// null empties the list, a list is appended.
 Json WorkOf(Json work, const Json& update) {
   if (update.is_null()) return Json::array();
@@ -231,6 +309,8 @@ workflow::Graph RoundsGraph(Workbench* bench) {
   builder.Add(LastValue("round", 0)).Add(LastValue("stop", "")).Add(LastValue("tuning_stop", ""));
   builder.Add(Reduced("ideas", Json::array(), MergedIdeas)).Add(Appended("versions"));
   builder.Add(Reduced("work", Json::array(), WorkOf)).Add(LastValue("tried", Json::array()));
+  builder.Add(Reduced("llm_tokens", Json::array({0, 0}), SumOf));
+  builder.Add(Reduced("llm_stop", "", FirstText));
   builder.Add(Appended("rounds")).Add(LastValue("result"));
   builder.Node("operator_analysis", Bound(bench, AnalyseOperatorNode))
       .Node("hardware_analysis", Bound(bench, AnalyseHardwareNode))

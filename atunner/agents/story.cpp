@@ -45,6 +45,9 @@ void AddBranch(const RoundsState& state, const std::string& parent, int depth, s
 std::string StoryOf(const RoundsState& state) {
   std::string text = fmt::format("{}\n{}\n", state.operator_summary, state.hardware_summary);
   for (const RoundRecord& round : state.rounds) AddRound(state, round, text);
+  if (state.llm_tokens > 0)
+    text += fmt::format("\nThe language model took {} tokens{}.\n", state.llm_tokens,
+                        state.llm_stop.empty() ? "" : "; it was left out later: " + state.llm_stop);
   const Version* best = Fastest(state.versions);
   if (best == nullptr) return text + "\nNo correct kernel was found.\n";
   text += fmt::format("\nThe fastest kernel, {:.4g} us", best->ns() / 1e3);

@@ -10,6 +10,7 @@
 
 #include "atunner/agents/analysis.h"
 #include "atunner/agents/idea.h"
+#include "atunner/agents/llm_proposals.h"
 #include "atunner/agents/request.h"
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/services.h"
@@ -20,11 +21,12 @@ namespace atunner::agents {
 class Workbench {
  public:
   /// All must outlive the object.
-  Workbench(const RoundsRequest& request, jobs::RoundTuning& tuning)
-      : request_(request), tuning_(tuning) {}
+  Workbench(const RoundsRequest& request, jobs::RoundTuning& tuning, LanguageModel* model = nullptr)
+      : request_(request), tuning_(tuning), model_(model) {}
 
   const RoundsRequest& request() const { return request_; }
   jobs::RoundTuning& tuning() { return tuning_; }
+  LanguageModel* model() { return model_; }  ///< nullptr: none
   const PerformanceAnalyst& analyst() const { return analyst_; }
 
   /// Judges the candidates, and returns their trials in the same order; a candidate without a trial
@@ -34,6 +36,7 @@ class Workbench {
  private:
   const RoundsRequest& request_;
   jobs::RoundTuning& tuning_;
+  LanguageModel* model_;
   TrialAnalyst analyst_;
 };
 

@@ -95,6 +95,7 @@ agents::RoundsRequest RoundsFlags::Request(jobs::OptimizeRequest optimize) const
   request.implementations = implementations;
   request.keep = keep;
   request.pause_before = pause_before;
+  request.llm = {llm, llm_budget, llm_prices, llm_record, llm_replay};
   return request;
 }
 
@@ -108,6 +109,18 @@ void AddRounds(CLI::App* verb, RoundsFlags& flags) {
       ->needs(rounds);
   verb->add_option("--pause-before", flags.pause_before,
                    "step before which the flow waits for `workflow resume`: evaluate, finish, …")
+      ->needs(rounds);
+  verb->add_option("--llm", flags.llm,
+                   "language model that proposes kernels, too: openai:MODEL, anthropic:MODEL or "
+                   "http://localhost:PORT/v1")
+      ->needs(rounds);
+  verb->add_option("--llm-budget", flags.llm_budget, "its limit: 200k (tokens), 2usd, or both")
+      ->needs(rounds);
+  verb->add_option("--llm-prices", flags.llm_prices,
+                   "dollars per million tokens of input and of output: 1.25,10")
+      ->needs(rounds);
+  verb->add_option("--llm-record", flags.llm_record, "file for its answers")->needs(rounds);
+  verb->add_option("--llm-replay", flags.llm_replay, "file of such answers in its place")
       ->needs(rounds);
 }
 

@@ -16,6 +16,11 @@ struct RoundsFlags {
   int implementations = 2;
   double keep = 0.25;
   std::vector<std::string> pause_before;
+  std::string llm;
+  std::string llm_budget;
+  std::string llm_prices;
+  std::string llm_record;
+  std::string llm_replay;
 
   agents::RoundsRequest Request(jobs::OptimizeRequest optimize) const;
 };
