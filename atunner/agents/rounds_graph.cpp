@@ -70,6 +70,24 @@ Result<NodeResult> AnalysePerformance(Workbench& bench, const NodeContext& conte
       {{"performance", ToJson(bench.analyst().Analyse(versions.front().trial, hardware))}}};
 }
 
+/// Ideas whose kernels the language model writes; it chooses them itself.
+std::vector<Idea> ModelIdeas(const LanguageModel& model, const RoundsRequest& request, int round,
+                             const std::string& parent) {
+  std::vector<Idea> ideas;
+  for (int i = 0; i < std::max(1, request.ideas / 4); ++i) {
+    Idea idea;
+    idea.id = fmt::format("r{}.m{}", round, i + 1);
+    idea.round = round;
+    idea.title = "a proposal of the language model";
+    idea.proposer = "llm:" + model.name;
+    idea.why = "chosen by the model";
+    idea.effect = "faster";
+    idea.parent = parent;
+    ideas.push_back(std::move(idea));
+  }
+  return ideas;
+}
+
 Result<NodeResult> Propose(Workbench& bench, const NodeContext& context) {
   const RoundsRequest& request = bench.request();
   ATUNNER_TRY(std::vector<Version> versions, VersionsFromJson(context.state["versions"]));
@@ -101,24 +119,6 @@ Result<NodeResult> Propose(Workbench& bench, const NodeContext& context) {
     }
   }
   return NodeResult{{{"ideas", proposed}, {"round", round}, {"work", nullptr}}};
-}
-
-/// Ideas whose kernels the language model writes; it chooses them itself.
-std::vector<Idea> ModelIdeas(const LanguageModel& model, const RoundsRequest& request, int round,
-                             const std::string& parent) {
-  std::vector<Idea> ideas;
-  for (int i = 0; i < std::max(1, request.ideas / 4); ++i) {
-    Idea idea;
-    idea.id = fmt::format("r{}.m{}", round, i + 1);
-    idea.round = round;
-    idea.title = "a proposal of the language model";
-    idea.proposer = "llm:" + model.name;
-    idea.why = "chosen by the model";
-    idea.effect = "faster";
-    idea.parent = parent;
-    ideas.push_back(std::move(idea));
-  }
-  return ideas;
 }
 
 /// One task for each idea of the round.

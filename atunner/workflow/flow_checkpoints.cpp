@@ -84,6 +84,7 @@ Status Flow::KeepAnswers(const Answers& answers) {
       return Invalid(fmt::format("task {} of the flow has no open question", task), id_);
     const PendingWrite write{task, PendingWrite::Kind::kAnswer, std::ssize(found->second.answers),
                              answer};
+    const std::scoped_lock lock(*gate_);
     ATUNNER_RETURN_IF_ERROR(options_.checkpoints->PutWrite(id_, at_.number, write));
   }
   return {};
