@@ -36,7 +36,11 @@ class Divider {
       Flush();
     // A text without blank lines is divided, too.
     if (text_.size() >= 2 * bytes_) Flush();
-    text_.append(line.substr(0, 8 * bytes_)).push_back('\n');
+    for (; line.size() > 8 * bytes_; line.remove_prefix(8 * bytes_)) {
+      text_.append(line.substr(0, 8 * bytes_));
+      Flush();
+    }
+    text_.append(line).push_back('\n');
   }
   void Flush() {
     std::string text = std::exchange(text_, {});

@@ -7,12 +7,17 @@
 #include <string>
 
 #include "atunner/base/files.h"
+#include "atunner/base/mutation_test.h"
+#include "atunner/base/random.h"
 #include "atunner/knowledge/chunks.h"
 #include "atunner/knowledge/document_index.h"
 #include "atunner/knowledge/handbook.h"
 #include "atunner/knowledge/rule.h"
 
 namespace atunner::knowledge {
+
+void FuzzChunks(std::string_view text);  // chunks_fuzz.cpp
+
 namespace {
 
 using testing::Contains;
@@ -86,6 +91,12 @@ TEST(Chunks, HtmlBecomesText) {
   EXPECT_THAT(text, Not(HasSubstr("alert")));
   EXPECT_THAT(text, Not(HasSubstr("hidden")));
   EXPECT_EQ(TextOfHtml("a <b"), "a ");
+}
+
+TEST(Chunks, DamagedDocumentsDoNoHarm) {
+  const std::string good = "<h1>A</h1><p>one &lt; two<script>x</script># B\n```\ncode\n```\n\ntext";
+  Random random(1);
+  for (int i = 0; i < 3000; ++i) FuzzChunks(Mutated(good, random));
 }
 
 TEST(DocumentIndex, QueriesAreWordsNotSyntax) {

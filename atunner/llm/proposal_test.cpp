@@ -6,8 +6,15 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+
+#include "atunner/base/mutation_test.h"
+#include "atunner/base/random.h"
 
 namespace atunner::llm {
+
+void FuzzProposal(std::string_view text);  // proposal_fuzz.cpp
+
 namespace {
 
 using testing::HasSubstr;
@@ -170,6 +177,14 @@ TEST(Feedback, HasNoPathsAndIsBounded) {
   EXPECT_EQ(Feedback(std::string(5000, 'x'), 100).size(), 100u);
   EXPECT_EQ(Feedback("/"), "/");
   EXPECT_EQ(Feedback("/a"), "a");
+}
+
+TEST(Proposal, DamagedAnswersDoNoHarm) {
+  const std::string good =
+      R"({"title": "t", "edits": [{"find": "k() {}", "replace": "k() { int i; }"}],
+          "launch": [{"grid": ["n // 2", 1], "block": [64]}], "source": "#include <x.h>\n"})";
+  Random random(1);
+  for (int i = 0; i < 3000; ++i) FuzzProposal(Mutated(good, random));
 }
 
 }  // namespace
