@@ -43,14 +43,14 @@ std::string TaskText(const KernelSpec& spec) {
   std::string text = fmt::format("{} with sizes {}\n", spec.name, ToString(spec.dims));
   for (const ArgSpec& arg : spec.args) {
     std::string shape;
-    for (const Expr& extent : arg.shape) shape += (shape.empty() ? "" : ", ") + extent.ToString();
+    for (const Expr& extent : arg.shape) shape += (shape.empty() ? "" : ", ") + extent.text();
     text += fmt::format("{} {} {}[{}]\n", Name(arg.role), Name(arg.dtype), arg.name, shape);
   }
   return text;
 }
 
 Json Three(const std::array<Expr, 3>& sizes) {
-  return {sizes[0].ToString(), sizes[1].ToString(), sizes[2].ToString()};
+  return {sizes[0].text(), sizes[1].text(), sizes[2].text()};
 }
 
 std::string LaunchText(const LaunchPlan& plan, const KernelSpec& spec) {
@@ -59,7 +59,7 @@ std::string LaunchText(const LaunchPlan& plan, const KernelSpec& spec) {
     launch.push_back({{"entry", step.entry},
                       {"grid", Three(step.grid)},
                       {"block", Three(step.block)},
-                      {"shared_bytes", step.shared_bytes.ToString()}});
+                      {"shared_bytes", step.shared_bytes.text()}});
   std::string names = ToString(spec.dims);
   for (size_t i = 0; i < plan.parameter_names.size(); ++i)
     names += fmt::format(" {}={}", plan.parameter_names[i],

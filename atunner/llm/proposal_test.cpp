@@ -92,9 +92,8 @@ TEST(Proposal, EditsAndLaunch) {
   ASSERT_TRUE(proposal) << proposal.error().ToString();
   EXPECT_EQ(proposal->title, "two elements");
   EXPECT_THAT(proposal->kernel.source.text, HasSubstr("x[0] + 0.f"));
-  EXPECT_EQ(proposal->kernel.plan.steps[0].grid[0].ToString(),
-            Expr::MustParse("n // 64").ToString());
-  EXPECT_EQ(proposal->kernel.plan.steps[0].block[0].ToString(), "64");
+  EXPECT_EQ(proposal->kernel.plan.steps[0].grid[0].text(), Expr::MustParse("n // 64").text());
+  EXPECT_EQ(proposal->kernel.plan.steps[0].block[0].text(), "64");
 }
 
 TEST(Proposal, OnlyTextAndSizesCanChange) {
@@ -112,7 +111,7 @@ TEST(Proposal, OnlyTextAndSizesCanChange) {
   EXPECT_EQ(proposal->kernel.source.defines, current.source.defines);
   EXPECT_EQ(proposal->kernel.plan.steps[0].entry, "k");
   EXPECT_FALSE(proposal->kernel.plan.steps[0].cooperative);
-  EXPECT_EQ(proposal->kernel.plan.steps[0].cluster[0].ToString(), "1");
+  EXPECT_EQ(proposal->kernel.plan.steps[0].cluster[0].text(), "1");
 }
 
 struct WrongAnswer {
