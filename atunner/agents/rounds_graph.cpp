@@ -268,8 +268,9 @@ std::vector<Target> NextRound(const State& state) {
   return {{state["stop"].get<std::string>().empty() ? "performance_analysis" : "finish"}};
 }
 
-Result<NodeResult> Finish(Workbench& bench, const NodeContext&) {
-  ATUNNER_TRY(const jobs::RunResult result, bench.tuning().Finish());
+Result<NodeResult> Finish(Workbench& bench, const NodeContext& context) {
+  ATUNNER_TRY(const jobs::RunResult result,
+              bench.tuning().Finish(context.state["stop"].get<std::string>()));
   return NodeResult{{{"result", result.summary}}};
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "atunner/agents/implement.h"
@@ -100,6 +101,32 @@ TEST_F(RoundsTest, GoesOnAfterACancelWithoutJudgingAgain) {
     for (size_t i = 0; i < before.size(); ++i)
       EXPECT_EQ(after[i].candidate.id, before[i].candidate.id) << node;
   }
+}
+
+TEST_F(RoundsTest, ARoundThatWasInterruptedIsJudgedCompletely) {
+  RoundsRequest request = Request(1);
+  const auto whole = OptimizeInRounds(request, Doors());
+  ASSERT_TRUE(whole);
+  const auto ids = [&](const std::string& run) {
+    std::set<std::string> all;
+    for (const Trial& trial : Trials(run)) all.insert(trial.candidate.id.ToHex());
+    return all;
+  };
+  const auto expected = ids(whole->state.flow);
+  request.optimize.tuning.fresh = true;
+  std::stop_source stop;
+  int trials = 0;
+  events_ = [&](const jobs::Event& event) {
+    if (std::holds_alternative<jobs::TrialEvent>(event) && ++trials == 3) stop.request_stop();
+  };
+  const auto cancelled = OptimizeInRounds(request, Doors(stop.get_token()));
+  ASSERT_TRUE(cancelled) << cancelled.error().ToString();
+  EXPECT_EQ(cancelled->kind, Kind::kCancelled);
+  EXPECT_LT(ids(cancelled->state.flow).size(), expected.size());
+  const auto resumed = ResumeRounds(cancelled->state.flow, "go", Doors());
+  ASSERT_TRUE(resumed) << resumed.error().ToString();
+  EXPECT_EQ(ids(resumed->state.flow), expected);
+  EXPECT_EQ(resumed->state.rounds[0].kernels, whole->state.rounds[0].kernels);
 }
 
 TEST_F(RoundsTest, WaitsForAPerson) {

@@ -54,13 +54,19 @@ Status RoundSession::Begin() {
 Status RoundSession::Try(std::vector<Candidate> candidates) {
   // A time budget is for all rounds together, and a search counts from its own beginning.
   if (seconds_) request_.budget.seconds = std::max(0.0, *seconds_ - result_.spent.search);
+  // A source that offers only known candidates counts as exhausted, so they are taken out here.
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    return std::ranges::any_of(
+        result_.trials, [&](const Trial& trial) { return trial.candidate.id == candidate.id; });
+  });
   ListedCandidates list(std::move(candidates));
   Proposals proposals(list, {}, request_.objectives);
   for (const Trial& trial : result_.trials) proposals.Observe(trial);
   return SearchPhase(context_, judges_, proposals).Run();
 }
 
-Status RoundSession::Finish() {
+Status RoundSession::Finish(std::string reason) {
+  result_.stop_reason = std::move(reason);
   if (request_.objectives.size() > 1) result_.front = FrontOf(result_.trials, request_.objectives);
   ATUNNER_RETURN_IF_ERROR(FinalPhase(context_, virtual_check_).Run());
   ATUNNER_RETURN_IF_ERROR(baselines_.Compare());

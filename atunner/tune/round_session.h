@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "atunner/base/clock.h"
@@ -40,8 +41,8 @@ class RoundSession {
   /// when the user stops, the budget is spent or a result is at the task's floor; see
   /// TuneResult::stop_reason.
   Status Try(std::vector<Candidate> candidates);
-  /// Call it last.
-  Status Finish();
+  /// `reason`: why no other round follows. Call it last.
+  Status Finish(std::string reason);
   const TuneResult& result() const { return result_; }
 
  private:

@@ -68,9 +68,9 @@ const std::string& RoundTuning::stop_reason() const {
   return session_ ? session_->result().stop_reason : kNone;
 }
 
-Result<RunResult> RoundTuning::Finish() {
+Result<RunResult> RoundTuning::Finish(const std::string& reason) {
   if (!session_) ATUNNER_RETURN_IF_ERROR(Begin());
-  ATUNNER_RETURN_IF_ERROR(session_->Finish());
+  ATUNNER_RETURN_IF_ERROR(session_->Finish(reason));
   Json summary;
   ATUNNER_RETURN_IF_ERROR(sessions_.CloseRun(session_->result(), schedule(), run_, summary));
   return FinishRun(folder_, run_, session_->result(), schedule(), target_.profile,

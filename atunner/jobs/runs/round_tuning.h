@@ -41,8 +41,9 @@ class RoundTuning {
   const std::string& stop_reason() const;
   bool stopped() const { return stop_.stop_requested(); }
 
-  /// Verifies the best again, compares it, and writes artifact and report.
-  Result<RunResult> Finish();
+  /// Verifies the best again, compares it, and writes artifact and report. `reason`: why no other
+  /// round follows.
+  Result<RunResult> Finish(const std::string& reason);
 
  private:
   RoundTuning(const OptimizeRequest& request, Services& services, const EventSink& events,
