@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "atunner/llm/budget.h"
 #include "atunner/llm/endpoint.h"
@@ -173,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"NoChoices", ScriptedEndpoint::Http(200, "{\"choices\": []}")},
         Bad{"NoText", ScriptedEndpoint::Http(200, R"({"choices": [{"message": {"content": 3}}]})")},
         Bad{"DeepJson", ScriptedEndpoint::Http(200, std::string(5000, '['))}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& one) { return std::string(one.param.name); });
 
 TEST(HttpChat, ARefusedKeyIsNotTriedAgainAndNotShown) {
   const Asked asked = Ask([](const std::string&, int) {
