@@ -6,8 +6,8 @@
 namespace atunner {
 
 Result<std::unique_ptr<workflow::Checkpoints>> OpenFlows(const std::string& store_file) {
-  return workflow::SqliteCheckpoints::Open(
-      store_file.empty() ? UserDataDirectory() / "flows.db" : Path(store_file + ".flows"));
+  return workflow::SqliteCheckpoints::Open(store_file.empty() ? UserDataDirectory() / "flows.db"
+                                                              : Path(store_file + ".flows"));
 }
 
 Result<std::unique_ptr<knowledge::DocumentIndex>> OpenKnowledge() {
