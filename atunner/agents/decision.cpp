@@ -100,7 +100,9 @@ std::string StopReason(const std::vector<RoundRecord>& rounds, const RoundsReque
   if (last.after_ns > 0 && floor_ns >= kCloseToRoofline * last.after_ns)
     return fmt::format("{:.0f} % of the roofline are reached", 100 * floor_ns / last.after_ns);
   if (HasDriedUp(rounds)) return "two rounds gained less than 0.1 % each";
-  if (last.round >= request.rounds) return fmt::format("{} rounds are done", request.rounds);
+  if (last.round >= request.rounds)
+    return request.rounds == 1 ? "1 round is done"
+                               : fmt::format("{} rounds are done", request.rounds);
   return "";
 }
 
