@@ -10,7 +10,7 @@
 #include "atunner/jobs/requests/tasks.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/artifact_writer.h"
-#include "atunner/jobs/runs/run_summary.h"
+#include "atunner/jobs/runs/finished_run.h"
 #include "atunner/jobs/runs/tuning_sessions.h"
 #include "atunner/jobs/stages/stages.h"
 #include "atunner/tune/part_choices.h"
@@ -28,32 +28,6 @@ struct Job {
   std::stop_token stop;
   std::vector<CandidateSource*> sources = {};
 };
-
-/// The folder of a run's artifact, made if it is missing.
-Result<Path> ArtifactFolder(const Path& wanted, const RunRecord& run, const Services& services) {
-  const Path out = wanted.empty() ? services.runs / run.id : wanted;
-  ATUNNER_RETURN_IF_ERROR(MakeDirectories(out));
-  ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(out));
-  return out;
-}
-
-/// The run's files are written, and its result is put together.
-Result<RunResult> Finish(const Job& job, const Path& out, const RunRecord& run,
-                         const TuneResult& result, const ScheduleTemplate& schedule, Json summary) {
-  const DeviceProfile& profile = job.target.profile;
-  ATUNNER_RETURN_IF_ERROR(WriteArtifact(out, run, result, schedule, profile));
-  RunResult finished;
-  finished.report = MakeReport(run, result, schedule.spec(), schedule.space(), profile);
-  finished.page = out / "report.html";
-  finished.summary = std::move(summary);
-  if (result.winner) {
-    finished.artifact = out;
-    finished.summary["artifact"] = out.string();
-  }
-  finished.summary["report"] = finished.page.string();
-  job.events(RunFinishedEvent{finished});
-  return finished;
-}
 
 /// Tunes one task into the folder `out`; empty: a folder of its own.
 Result<RunResult> TuneOne(const ScheduleTemplate& whole, const Path& out, const Job& job) {
@@ -78,7 +52,8 @@ Result<RunResult> TuneOne(const ScheduleTemplate& whole, const Path& out, const 
   ATUNNER_TRY(const Path folder, ArtifactFolder(out, run, job.services));
   Json summary;
   ATUNNER_TRY(const TuneResult result, sessions.Run(schedule, budget, true, run, summary));
-  return Finish(job, folder, run, result, schedule, std::move(summary));
+  return FinishRun(folder, run, result, schedule, job.target.profile, std::move(summary),
+                   job.events);
 }
 
 /// Shows the stages that the request asks for. True if the job ends there.

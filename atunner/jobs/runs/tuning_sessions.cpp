@@ -139,13 +139,28 @@ Result<TuneResult> TuningSessions::Run(const ScheduleTemplate& schedule, const B
     return std::unexpected(found.error());
   }
   TuneResult result = *std::move(found);
+  ATUNNER_RETURN_IF_ERROR(CloseRun(result, schedule, run, summary));
+  return result;
+}
+
+Status TuningSessions::CloseRun(const TuneResult& result, const ScheduleTemplate& schedule,
+                                RunRecord& run, Json& summary) {
   run.seconds += result.seconds;
   run.status = stop_.stop_requested() ? "stopped" : "finished";
   summary = Summary(run, result, schedule.space(), target_.profile);
   if (!target_.real_index) summary["calibration"] = target_.calibration.source;
   run.summary = DumpJson(summary);
-  ATUNNER_RETURN_IF_ERROR(store_->UpdateRun(run));
-  return result;
+  return store_->UpdateRun(run);
+}
+
+std::unique_ptr<RoundSession> TuningSessions::MakeRounds(const ScheduleTemplate& schedule,
+                                                         const Budget& budget,
+                                                         const RunRecord& run) {
+  return std::make_unique<RoundSession>(RequestFor(schedule, budget, true), *compiler_, judges_,
+                                        services_.clock, examiner_.get(), store_.get(), run, stop_,
+                                        [this, &schedule, budget](const TuneEvent& event) {
+                                          Forward(event, schedule.space(), budget);
+                                        });
 }
 
 void TuningSessions::MarkFailed(RunRecord& run, const Error& error) {

@@ -8,6 +8,7 @@
 #include "atunner/jobs/requests/requests.h"
 #include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/store/store.h"
+#include "atunner/tune/round_session.h"
 #include "atunner/tune/tune_session.h"
 
 namespace atunner::jobs {
@@ -33,6 +34,13 @@ class TuningSessions {
   /// `compares` the winner is compared with the plain kernel and libraries.
   Result<TuneResult> Run(const ScheduleTemplate& schedule, const Budget& budget, bool compares,
                          RunRecord& run, Json& summary);
+  /// A session of this run whose candidates come in rounds. It sends its events to the job's sink.
+  /// `schedule` and `run` must outlive it.
+  std::unique_ptr<RoundSession> MakeRounds(const ScheduleTemplate& schedule, const Budget& budget,
+                                           const RunRecord& run);
+  /// Puts a session's result into the store: `summary` is what the store keeps.
+  Status CloseRun(const TuneResult& result, const ScheduleTemplate& schedule, RunRecord& run,
+                  Json& summary);
   /// Tunes one part after the other, each as a task of its own, so that what the store knows of a
   /// part is not tried again. Returns the best configurations of each part. `budget` becomes what
   /// is left for the whole.

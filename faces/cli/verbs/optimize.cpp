@@ -6,6 +6,7 @@
 #include "atunner/jobs/runs/tuning.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
+#include "faces/cli/verbs/rounds_output.h"
 #include "faces/cli/verbs/tuning_output.h"
 
 namespace atunner::cli {
@@ -28,6 +29,7 @@ struct OptimizeFlags {
   TaskFlags task;
   TuningFlags tuning;
   CapturedFlags captured;
+  RoundsFlags rounds;
 };
 
 Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) {
@@ -57,6 +59,7 @@ Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
   jobs::OptimizeRequest request;
   ATUNNER_TRY(request.task, task.Request());
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  if (flags.rounds.rounds > 0) return RunRounds(context, flags.rounds.Request(request));
   return RunTuning(
       context, [&](jobs::Services& services, const jobs::EventSink& events, std::stop_token stop) {
         return jobs::Optimize(request, services, events, std::move(stop));
@@ -97,6 +100,7 @@ void AddOptimize(VerbList& verbs) {
                    "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for "
                    "each; else the end of its range");
   AddTuning(verb, flags->tuning);
+  AddRounds(verb, flags->rounds);
 }
 
 }  // namespace atunner::cli

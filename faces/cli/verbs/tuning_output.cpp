@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "faces/cli/output/progress.h"
@@ -106,6 +107,12 @@ void PrintKernels(const jobs::OptimizeCaptureResult& result) {
 }
 
 }  // namespace
+
+jobs::EventSink TuningPrinter(const Common& common) {
+  return [printer = std::make_shared<Printer>(common)](const jobs::Event& event) {
+    (*printer)(event);
+  };
+}
 
 Result<int> RunCaptureTuning(const Context& context, const jobs::OptimizeCaptureRequest& request) {
   Machine machine(context.common.store);

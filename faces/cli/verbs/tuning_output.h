@@ -16,6 +16,9 @@ namespace atunner::cli {
 using TuningJob = std::function<Result<jobs::TuningResult>(
     jobs::Services& services, const jobs::EventSink& events, std::stop_token stop)>;
 
+/// Prints progress, stages and finished runs as they come. `common` must outlive it.
+jobs::EventSink TuningPrinter(const Common& common);
+
 /// Runs the job and prints progress, stages and results. The exit code is 0 if there is a correct
 /// kernel for every size, else 1.
 Result<int> RunTuning(const Context& context, const TuningJob& job);
