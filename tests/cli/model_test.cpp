@@ -63,7 +63,25 @@ TEST_F(Models, ModelsAreTuned) {
     EXPECT_TRUE(Exists(Path(plan["plan"].get<std::string>()) / "plan.json"));
     EXPECT_EQ(plan["weight_bytes"], 0) << "these models have no file of weights";
     EXPECT_FALSE(plan["kernels"].empty());
+    const std::string folder = plan["plan"];
+    EXPECT_THAT(RunShell(home(), "$A show " + folder).out, HasSubstr(" -> "));
   }
+}
+
+TEST_F(Models, APlansKernelsAreVerifiedAgain) {
+  if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
+      std::string::npos)
+    GTEST_SKIP() << "NVRTC is not installed";
+  const Outcome made = RunShell(home(), "$A optimize " + kModels +
+                                            "mlp.json --target-gpu A100 --virtual --first-guess "
+                                            "--quiet --out plan");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("launches of"));
+  const Outcome verified = RunShell(home(), "$A verify plan --json");
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  const Json json = ParseJson(verified.out).value();
+  EXPECT_EQ(json["passed"], true);
+  EXPECT_EQ(json["kernels"].size(), 2u);
 }
 
 TEST_F(Models, UnknownOperatorsAreShown) {
