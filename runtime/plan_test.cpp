@@ -1,14 +1,15 @@
 // Execution plans through the C header, on the virtual driver.
-#include <atunner.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atunner.hpp>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "atunner/base/cuda_abi.h"
@@ -135,6 +136,18 @@ TEST_F(Plans, AModelRunsOnTheUsersStream) {
     ASSERT_EQ(z[i], Halved(i)) << i;
     ASSERT_EQ(y[i], 2.5f * Halved(i)) << i;
   }
+}
+
+TEST_F(Plans, AModelRunsFromCpp) {
+  Save(Chain());
+  runtime::Plan plan(folder().string(), 0, ATUNNER_VIRTUAL_CUDA);
+  EXPECT_EQ(plan.workspace_bytes(), 12544u);
+  const DeviceRun run(cuda_, Ramp());
+  runtime::Plan moved = std::move(plan);
+  moved.Run(nullptr, {run.inputs[0]}, {run.outputs[0], run.outputs[1]});
+  EXPECT_EQ(cuda_.Download(run.outputs[0], kN)[10], 2.5f * Halved(10));
+  EXPECT_THROW(moved.Run(nullptr, {}, {}), runtime::Error);
+  EXPECT_THROW(runtime::Plan("/nonexistent", 0, ATUNNER_VIRTUAL_CUDA), runtime::Error);
 }
 
 TEST_F(Plans, RunsTakeTheCallersWorkspace) {

@@ -1,5 +1,6 @@
 """torch.compile(model, backend="atunner"): graphs of ATen operators become execution plans."""
 
+import contextlib
 import hashlib
 import json
 import operator
@@ -8,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set
 
 import torch
 import torch.fx
@@ -239,6 +240,15 @@ def compile_graph(
     return _runner(plan, graph_module)
 
 
+def _without_fake_tensors() -> ContextManager[Any]:
+    """AOTAutograd compiles while operators make fake tensors. Constants are real ones."""
+    try:
+        from torch.utils._python_dispatch import _disable_current_modes
+    except ImportError:  # PyTorch 1.13
+        return contextlib.nullcontext()
+    return _disable_current_modes()
+
+
 def _copied(graph: torch.fx.Graph) -> torch.fx.Graph:
     copied = torch.fx.Graph()
     output = copied.graph_copy(graph, {})
@@ -272,7 +282,8 @@ def backend(
     from torch._dynamo.backends.common import aot_autograd
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return make_boxed_func(compile_graph(graph, inputs, mode, options))
+        with _without_fake_tensors():
+            return make_boxed_func(compile_graph(graph, inputs, mode, options))
 
     def training(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         _warn_once("it needs gradients; call the model under torch.no_grad()")
