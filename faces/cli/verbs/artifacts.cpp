@@ -104,10 +104,10 @@ std::string StepText(const ExecutionPlan& plan, const PlanStep& step) {
       text += (text.empty() ? "" : ", ") + plan.buffers[tensor.buffer].name;
     return text;
   };
-  const std::string what = step.kind == PlanStep::Kind::kLaunch ? plan.kernels[step.kernel]
-                           : step.kind == PlanStep::Kind::kCopy ? "copy"
-                                                                : step.target;
-  return fmt::format("{}: {} -> {}", what, names(step.reads), names(step.writes));
+  std::string what;
+  if (step.kind == PlanStep::Kind::kLaunch) what = plan.kernels[step.kernel] + ": ";
+  if (step.kind == PlanStep::Kind::kExtern) what = step.target + ": ";
+  return fmt::format("{}{} -> {}", what, names(step.reads), names(step.writes));
 }
 
 Result<int> ShowPlan(const std::string& folder, const Context& context) {
