@@ -1,6 +1,8 @@
 #include "runtime/artifact_set.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace atunner::loader {
 namespace {
@@ -94,6 +96,23 @@ Result<std::unique_ptr<LoadedKernel>> ArtifactSet::Choose(const Problem& problem
   ATUNNER_TRY(auto module, LoadEither(context, choice));
   return LoadedKernel::Make(std::move(module), entries_[choice.index]->artifact, problem.dims,
                             choice);
+}
+
+Result<std::unique_ptr<LoadedKernel>> ArtifactSet::LoadAtOwnSize(size_t index, int device) {
+  const std::lock_guard lock(mutex_);
+  ATUNNER_TRY(const auto context, OpenContext(device));
+  const Artifact& artifact = entries_[index]->artifact;
+  const Problem problem{artifact.name, {}, artifact.spec.dims, artifact.spec.attributes};
+  ATUNNER_TRY(Choice choice, ChooseArtifact(std::array{&artifact}, context->facts(), problem,
+                                            MatchQuality::kNone));
+  choice.index = index;
+  ATUNNER_TRY(auto module, LoadEither(context, choice));
+  return LoadedKernel::Make(std::move(module), artifact, problem.dims, choice);
+}
+
+Result<std::shared_ptr<const ContextOwner>> ArtifactSet::ContextOf(int device) {
+  const std::lock_guard lock(mutex_);
+  return OpenContext(device);
 }
 
 }  // namespace atunner::loader

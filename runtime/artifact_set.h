@@ -38,6 +38,10 @@ class ArtifactSet {
   /// `device`: a driver's number, or -1 for the current context. Thread-safe.
   Result<std::unique_ptr<LoadedKernel>> Choose(const Problem& problem, int device,
                                                MatchQuality least);
+  /// The artifact `index` alone, at the size that it was tuned for. Thread-safe.
+  Result<std::unique_ptr<LoadedKernel>> LoadAtOwnSize(size_t index, int device);
+  /// The context in which kernels for `device` are loaded. Thread-safe.
+  Result<std::shared_ptr<const ContextOwner>> ContextOf(int device);
 
  private:
   Result<std::shared_ptr<const ContextOwner>> OpenContext(int device);

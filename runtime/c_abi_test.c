@@ -26,6 +26,12 @@ static void check_layout(void) {
   CHECK(sizeof(atunner_argument) == 56);
   CHECK(offsetof(atunner_artifact_info, time_ns) == 80);
   CHECK(sizeof(atunner_artifact_info) == 104);
+  CHECK(offsetof(atunner_plan_run_info, inputs) == 16);
+  CHECK(offsetof(atunner_plan_run_info, workspace) == 48);
+  CHECK(offsetof(atunner_plan_run_info, replay) == 68);
+  CHECK(offsetof(atunner_plan_run_info, run_extern) == 72);
+  CHECK(sizeof(atunner_plan_run_info) == 88);
+  CHECK(sizeof(atunner_extern_tensor) == 48 && sizeof(atunner_extern_call) == 72);
   CHECK(sizeof(atunner_status) == 4 && ATUNNER_INTERNAL == 5);
   CHECK(ATUNNER_MATCH_EXACT == 4 && ATUNNER_MEASURED == 1 && ATUNNER_INOUT == 2);
 }
@@ -59,11 +65,24 @@ static void check_wrong_arguments(void) {
   atunner_set_destroy(NULL);
 }
 
+static void check_wrong_plans(void) {
+  atunner_plan* plan = NULL;
+  atunner_plan_run_info run = ATUNNER_PLAN_RUN_INIT;
+  CHECK(atunner_plan_load("/nonexistent", NULL, 0, &plan) == ATUNNER_NOT_FOUND && plan == NULL);
+  CHECK(strstr(atunner_last_error(), "/nonexistent") != NULL);
+  CHECK(atunner_plan_run(plan, &run) == ATUNNER_INVALID);
+  CHECK(atunner_plan_input_count(plan) == 0 && atunner_plan_output_count(plan) == 0);
+  CHECK(atunner_plan_workspace_bytes(plan) == 0 && atunner_plan_weight_bytes(plan) == 0);
+  CHECK(atunner_plan_extern_count(plan) == 0);
+  atunner_plan_free(plan);
+}
+
 int main(void) {
   CHECK(atunner_abi_version() == ATUNNER_ABI_VERSION);
   CHECK(strlen(atunner_version()) >= 5);
   check_layout();
   check_wrong_arguments();
+  check_wrong_plans();
   if (failures == 0) puts("all checks passed");
   return failures == 0 ? 0 : 1;
 }

@@ -1,15 +1,17 @@
-// atunner.h over the classes: arguments checked, results turned into codes and a message,
-// exceptions stopped.
-#include <new>
+// atunner.h over the classes of kernels: arguments checked, results turned into codes and a
+// message.
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "atunner/model/expr/expr.h"
 #include "runtime/artifact_set.h"
+#include "runtime/c_guard.h"
 #include "runtime/include/atunner.h"
 
-using atunner::Error;
-using atunner::ErrorCode;
 using atunner::Result;
 using atunner::Status;
 
@@ -31,58 +33,6 @@ static_assert(static_cast<int>(MatchQuality::kExact) == ATUNNER_MATCH_EXACT);
 static_assert(static_cast<int>(MatchQuality::kDevice) == ATUNNER_MATCH_DEVICE);
 static_assert(static_cast<int>(MatchQuality::kArchitecture) == ATUNNER_MATCH_ARCHITECTURE);
 static_assert(static_cast<int>(MatchQuality::kCompatible) == ATUNNER_MATCH_COMPATIBLE);
-
-std::string& LastError() {
-  thread_local std::string text;
-  return text;
-}
-
-atunner_status CodeOf(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidInput:
-      return ATUNNER_INVALID;
-    case ErrorCode::kNotFound:
-      return ATUNNER_NOT_FOUND;
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kCancelled:
-      return ATUNNER_UNAVAILABLE;
-    case ErrorCode::kUnsupported:
-      return ATUNNER_UNSUPPORTED;
-    case ErrorCode::kInternal:
-      return ATUNNER_INTERNAL;
-  }
-  return ATUNNER_INTERNAL;
-}
-
-/// Runs a call's body; nothing that it throws (no memory, above all) passes the border to C.
-template <class Body>
-atunner_status Guarded(Body&& body) {
-  try {
-    const Status status = body();
-    if (status) return ATUNNER_OK;
-    LastError() = status.error().ToString();
-    return CodeOf(status.error().code);
-  } catch (const std::bad_alloc&) {
-    LastError() = "out of memory";
-    return ATUNNER_UNAVAILABLE;
-  } catch (const std::exception& error) {
-    LastError() = std::string("internal error: ") + error.what();
-    return ATUNNER_INTERNAL;
-  }
-}
-
-std::unexpected<Error> NullArgument(const char* name) {
-  return Invalid(std::string(name) + " is NULL");
-}
-
-/// A structure's size says which version of the header its writer had; there is one version so far.
-Status CheckSize(size_t given, size_t known, const char* type) {
-  if (given >= known) return {};
-  return Invalid(std::string(type) + ".struct_size is " + std::to_string(given) + ", at least " +
-                     std::to_string(known) + " is needed",
-                 "", "initialise the structure with its macro");
-}
 
 Result<Value> ParseValue(const std::string& text) {
   const auto parsed = Expr::Parse(text);

@@ -28,13 +28,35 @@ Status BindAll(const DynamicLibrary& library, DriverFunctions& f) {
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.global, "cuModuleGetGlobal_v2"));
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.set_function, "cuFuncSetAttribute"));
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.copy_within, "cuMemcpyDtoDAsync_v2"));
+  ATUNNER_RETURN_IF_ERROR(library.Bind(f.memory.allocate, "cuMemAlloc_v2"));
+  ATUNNER_RETURN_IF_ERROR(library.Bind(f.memory.free, "cuMemFree_v2"));
+  ATUNNER_RETURN_IF_ERROR(library.Bind(f.memory.upload, "cuMemcpyHtoD_v2"));
+  ATUNNER_RETURN_IF_ERROR(library.Bind(f.memory.download, "cuMemcpyDtoH_v2"));
+  ATUNNER_RETURN_IF_ERROR(library.Bind(f.memory.synchronize, "cuStreamSynchronize"));
   ATUNNER_RETURN_IF_ERROR(library.Bind(f.launch, "cuLaunchKernel"));
   f.encode_tiled = reinterpret_cast<cuda::EncodeTiled>(library.Find("cuTensorMapEncodeTiled"));
   f.launch_extended = reinterpret_cast<decltype(f.launch_extended)>(
       library.Find("cuLaunchKernelEx"));
-  f.allocate_async = reinterpret_cast<decltype(f.allocate_async)>(library.Find("cuMemAllocAsync"));
-  f.free_async = reinterpret_cast<decltype(f.free_async)>(library.Find("cuMemFreeAsync"));
+  f.memory.allocate_async = reinterpret_cast<decltype(f.memory.allocate_async)>(
+      library.Find("cuMemAllocAsync"));
+  f.memory.free_async = reinterpret_cast<decltype(f.memory.free_async)>(
+      library.Find("cuMemFreeAsync"));
   return {};
+}
+
+/// All of the functions, or none.
+GraphFunctions FindGraphFunctions(const DynamicLibrary& library) {
+  GraphFunctions found;
+  const bool complete = library.Bind(found.create_stream, "cuStreamCreate") &&
+                        library.Bind(found.destroy_stream, "cuStreamDestroy_v2") &&
+                        library.Bind(found.is_capturing, "cuStreamIsCapturing") &&
+                        library.Bind(found.begin_capture, "cuStreamBeginCapture_v2") &&
+                        library.Bind(found.end_capture, "cuStreamEndCapture") &&
+                        library.Bind(found.instantiate, "cuGraphInstantiateWithFlags") &&
+                        library.Bind(found.launch, "cuGraphLaunch") &&
+                        library.Bind(found.destroy_exec, "cuGraphExecDestroy") &&
+                        library.Bind(found.destroy_graph, "cuGraphDestroy");
+  return complete ? found : GraphFunctions{};
 }
 
 /// The library named, or the machine's own.
@@ -55,6 +77,7 @@ Result<std::shared_ptr<const Driver>> Driver::Open(const std::string& path) {
   }
   auto driver = std::make_shared<Driver>();
   ATUNNER_RETURN_IF_ERROR(BindAll(*library, driver->functions_));
+  driver->functions_.graphs = FindGraphFunctions(*library);
   ATUNNER_RETURN_IF_ERROR(driver->Check(driver->cu().init(0), "start the NVIDIA driver"));
   return driver;
 }

@@ -12,7 +12,40 @@
 
 namespace atunner::loader {
 
+/// Device memory, and copies from and to the host.
+struct MemoryFunctions {
+  cuda::Result (*allocate)(cuda::DevicePointer*, size_t) = nullptr;
+  cuda::Result (*free)(cuda::DevicePointer) = nullptr;
+  cuda::Result (*upload)(cuda::DevicePointer, const void*, size_t) = nullptr;
+  cuda::Result (*download)(void*, cuda::DevicePointer, size_t) = nullptr;
+  cuda::Result (*synchronize)(cuda::Stream) = nullptr;
+  // 11.2; nullptr in older drivers.
+  cuda::Result (*allocate_async)(cuda::DevicePointer*, size_t, cuda::Stream) = nullptr;
+  cuda::Result (*free_async)(cuda::DevicePointer, cuda::Stream) = nullptr;
+};
+
+using Graph = struct GraphTag*;          ///< CUgraph
+using GraphExec = struct GraphExecTag*;  ///< CUgraphExec
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr int kCaptureThreadLocal = 1;  ///< CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+/// Recording streams as CUDA graphs: CUDA 11.4. All are nullptr where the driver lacks one.
+struct GraphFunctions {
+  cuda::Result (*create_stream)(cuda::Stream*, unsigned) = nullptr;
+  cuda::Result (*destroy_stream)(cuda::Stream) = nullptr;
+  cuda::Result (*is_capturing)(cuda::Stream, int*) = nullptr;
+  cuda::Result (*begin_capture)(cuda::Stream, int) = nullptr;
+  cuda::Result (*end_capture)(cuda::Stream, Graph*) = nullptr;
+  cuda::Result (*instantiate)(GraphExec*, Graph, unsigned long long) = nullptr;
+  cuda::Result (*launch)(GraphExec, cuda::Stream) = nullptr;
+  cuda::Result (*destroy_exec)(GraphExec) = nullptr;
+  cuda::Result (*destroy_graph)(Graph) = nullptr;
+  bool Complete() const { return create_stream != nullptr; }
+};
+
 struct DriverFunctions {
+  MemoryFunctions memory;
+  GraphFunctions graphs;
   cuda::Result (*init)(unsigned) = nullptr;
   cuda::Result (*error_name)(cuda::Result, const char**) = nullptr;
   cuda::Result (*error_string)(cuda::Result, const char**) = nullptr;
@@ -41,10 +74,6 @@ struct DriverFunctions {
                                   void**) = nullptr;
   // 12.0
   cuda::EncodeTiled encode_tiled = nullptr;
-  // 11.2
-  cuda::Result (*allocate_async)(cuda::DevicePointer*, size_t, cuda::Stream) = nullptr;
-  // 11.2
-  cuda::Result (*free_async)(cuda::DevicePointer, cuda::Stream) = nullptr;
 };
 
 class Driver {

@@ -222,10 +222,10 @@ cuda::Result LoadedKernel::Enqueue(const Step& step, cuda::Stream stream, void**
 }
 
 Status LoadedKernel::AllocateWorkspace(cuda::Stream stream, cuda::DevicePointer& workspace) const {
-  if (driver().cu().allocate_async == nullptr || driver().cu().free_async == nullptr)
+  if (driver().cu().memory.allocate_async == nullptr || driver().cu().memory.free_async == nullptr)
     return Fail(ErrorCode::kUnsupported, "this driver has no memory pool", "",
                 "pass a workspace, or update the driver");
-  return driver().Check(driver().cu().allocate_async(&workspace, workspace_bytes_, stream),
+  return driver().Check(driver().cu().memory.allocate_async(&workspace, workspace_bytes_, stream),
                         "take " + std::to_string(workspace_bytes_) +
                             " bytes of scratch memory from the driver's pool");
 }
@@ -242,7 +242,7 @@ Status LoadedKernel::Launch(const LaunchRequest& request) const {
     if (launched) launched = LaunchStep(step, request, workspace);
   }
   if (pooled) {
-    const Status freed = driver().Check(driver().cu().free_async(workspace, request.stream),
+    const Status freed = driver().Check(driver().cu().memory.free_async(workspace, request.stream),
                                         "give the scratch memory back");
     if (launched && !freed) return freed;
   }

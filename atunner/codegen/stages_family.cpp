@@ -133,6 +133,12 @@ class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
     return parts;
   }
 
+  std::vector<PartStage> Stages() const override {
+    std::vector<PartStage> stages;
+    for (size_t i = 0; i < stages_.size(); ++i) stages.push_back({part_of_[i], stages_[i].names});
+    return stages;
+  }
+
   bool SharesSizes(size_t part) const override {
     return stages_[static_cast<size_t>(std::ranges::find(part_of_, part) - part_of_.begin())]
         .sizes.empty();

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "atunner/graph/lexer.h"
 #include "atunner/importers/archive/mapped_file.h"
@@ -72,33 +74,6 @@ bool MakesViews(std::string_view target) {
   const size_t first = target.find('.') + 1;
   const std::string_view name = target.substr(first, target.rfind('.') - first);
   return std::ranges::find(kViews, name) != std::end(kViews);
-}
-
-/// True for each node whose results an output needs.
-std::vector<bool> NeededNodes(const ExportedProgram& program) {
-  std::set<std::string_view> wanted;
-  for (const ProgramOutput& output : program.outputs) wanted.insert(output.name);
-  std::vector<bool> needed(program.nodes.size(), false);
-  for (size_t i = program.nodes.size(); i-- > 0;) {
-    const ProgramNode& node = program.nodes[i];
-    needed[i] = std::ranges::any_of(
-        node.outputs, [&](const auto& output) { return output && wanted.contains(output->name); });
-    if (IsInPlace(node.target)) {  // its operand may be what is wanted
-      const auto* self = node.arguments.empty() ? nullptr
-                                                : std::get_if<TensorRef>(&node.arguments[0].value);
-      needed[i] = needed[i] || (self != nullptr && wanted.contains(self->name));
-    }
-    if (!needed[i]) continue;
-    for (const NamedArgument& argument : node.arguments) {
-      if (const auto* tensor = std::get_if<TensorRef>(&argument.value)) wanted.insert(tensor->name);
-      if (const auto* tensors = std::get_if<TensorRefs>(&argument.value)) {
-        for (const auto& tensor : *tensors) {
-          if (tensor) wanted.insert(tensor->name);
-        }
-      }
-    }
-  }
-  return needed;
 }
 
 /// All unknown operators, with the first node of each.
@@ -323,10 +298,37 @@ class Importer {
   std::map<std::string, std::shared_ptr<Memory>, std::less<>> memories_;
 };
 
-/// The file's name as a graph's name: letters, digits and _.
-std::string NameOf(const Path& path) { return Names().Unused(path.stem().string()); }
-
 }  // namespace
+
+std::string GraphNameOf(const Path& path) { return Names().Unused(path.stem().string()); }
+
+bool KnowsOperator(const std::string& target) { return FindOperator(target) != nullptr; }
+
+std::vector<bool> NeededNodes(const ExportedProgram& program) {
+  std::set<std::string_view> wanted;
+  for (const ProgramOutput& output : program.outputs) wanted.insert(output.name);
+  std::vector<bool> needed(program.nodes.size(), false);
+  for (size_t i = program.nodes.size(); i-- > 0;) {
+    const ProgramNode& node = program.nodes[i];
+    needed[i] = std::ranges::any_of(
+        node.outputs, [&](const auto& output) { return output && wanted.contains(output->name); });
+    if (IsInPlace(node.target)) {  // its operand may be what is wanted
+      const auto* self = node.arguments.empty() ? nullptr
+                                                : std::get_if<TensorRef>(&node.arguments[0].value);
+      needed[i] = needed[i] || (self != nullptr && wanted.contains(self->name));
+    }
+    if (!needed[i]) continue;
+    for (const NamedArgument& argument : node.arguments) {
+      if (const auto* tensor = std::get_if<TensorRef>(&argument.value)) wanted.insert(tensor->name);
+      if (const auto* tensors = std::get_if<TensorRefs>(&argument.value)) {
+        for (const auto& tensor : *tensors) {
+          if (tensor) wanted.insert(tensor->name);
+        }
+      }
+    }
+  }
+  return needed;
+}
 
 Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& name) {
   return Importer(file, name).Import();
@@ -338,7 +340,7 @@ Result<ImportedModel> ImportModel(const Path& path, const ImportOptions& options
     return ImportOnnx(mapped.bytes(), NameOf(path), path.parent_path().string(), options);
   }
   ATUNNER_TRY(const ModelFile file, ReadModelFile(path));
-  return ImportProgram(file, NameOf(path));
+  return ImportProgram(file, GraphNameOf(path));
 }
 
 }  // namespace atunner::importers

@@ -32,6 +32,15 @@ struct ImportedModel {
   std::vector<std::string> notes;        ///< what a user should know about how the file was read
 };
 
+/// The file's name as a graph's name: letters, digits and _.
+std::string GraphNameOf(const Path& path);
+
+/// True if the operator, "aten.add.Tensor", can become part of a graph.
+bool KnowsOperator(const std::string& target);
+
+/// True for each node of the program whose results an output needs.
+std::vector<bool> NeededNodes(const ExportedProgram& program);
+
 /// The graph of a program. kUnsupported names all unknown operators at once; kInvalidInput names
 /// the node that is wrong. Nodes that no result needs are ignored.
 Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& name);

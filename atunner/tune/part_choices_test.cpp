@@ -28,6 +28,7 @@ class Whole : public Part, public PartitionedSchedule {
  public:
   Whole() : Part("whole"), first_("first"), second_("second") {}
   std::vector<const ScheduleTemplate*> Parts() const override { return {&first_, &second_}; }
+  std::vector<PartStage> Stages() const override { return {{0, {}}, {1, {}}}; }
   bool SharesSizes(size_t) const override { return true; }
   Result<RenderedKernel> RenderParts(
       const std::vector<Configuration>& configurations) const override {

@@ -48,7 +48,7 @@ extern "C" {
 
 /* Grows when a function or a field is added; nothing is ever removed or changed within one
  * shared-library version. */
-#define ATUNNER_ABI_VERSION 1
+#define ATUNNER_ABI_VERSION 2
 
 /* Every tensor must start at a multiple of this: kernels were verified with aligned addresses only.
  */
@@ -229,6 +229,101 @@ typedef struct atunner_launch_info {
 /* Puts the kernel into the stream and returns. May be captured into a CUDA graph. */
 ATUNNER_API atunner_status atunner_launch(const atunner_kernel* kernel,
                                           const atunner_launch_info* launch);
+
+/* ---- Execution plans: whole models (since ABI version 2) ---- */
+
+/*   atunner_plan* plan = NULL;
+ *   atunner_plan_load("plan/", NULL, 0, &plan);
+ *   uint64_t inputs[] = {x}, outputs[] = {y};
+ *   atunner_plan_run_info run = ATUNNER_PLAN_RUN_INIT;
+ *   run.stream = stream;
+ *   run.inputs = inputs;
+ *   run.input_count = 1;
+ *   run.outputs = outputs;
+ *   run.output_count = 1;
+ *   atunner_plan_run(plan, &run);
+ *   atunner_plan_free(plan);
+ */
+typedef struct atunner_plan atunner_plan;
+
+/* Loads a folder of `atunner optimize MODEL --out FOLDER`: its kernels, and its weights into memory
+ * of the device, once. `libcuda` as atunner_set_create, `device` as atunner_choose has them.
+ * ATUNNER_NOT_FOUND if the folder is not complete, or if its kernels do not run on this GPU. */
+ATUNNER_API atunner_status atunner_plan_load(const char* folder, const char* libcuda, int device,
+                                             atunner_plan** plan);
+/* NULL is allowed. The weights are freed: no run may be on its way. */
+ATUNNER_API void atunner_plan_free(atunner_plan* plan);
+
+ATUNNER_API size_t atunner_plan_input_count(const atunner_plan* plan);
+ATUNNER_API size_t atunner_plan_output_count(const atunner_plan* plan);
+/* Tensors to pass, in order; the pointers live as long as the plan. A role ATUNNER_INOUT says that
+ * the model changes its input. */
+ATUNNER_API atunner_status atunner_plan_input(const atunner_plan* plan, size_t index,
+                                              atunner_argument* input);
+ATUNNER_API atunner_status atunner_plan_output(const atunner_plan* plan, size_t index,
+                                               atunner_argument* output);
+/* Memory that one run needs for intermediates; 0 = none. */
+ATUNNER_API uint64_t atunner_plan_workspace_bytes(const atunner_plan* plan);
+/* Device memory that the weights take while the plan is loaded. */
+ATUNNER_API uint64_t atunner_plan_weight_bytes(const atunner_plan* plan);
+/* Calls of operators that atunner does not know; a run needs atunner_plan_run_info.run_extern if
+ * there is one. */
+ATUNNER_API size_t atunner_plan_extern_count(const atunner_plan* plan);
+
+/* A tensor of an operator that the caller runs: dense, row-major. */
+typedef struct atunner_extern_tensor {
+  const char* name; /* by which `arguments` refer to it */
+  const char* dtype;
+  size_t rank;
+  const int64_t* extents;
+  uint64_t bytes;
+  uint64_t address;
+} atunner_extern_tensor;
+
+typedef struct atunner_extern_call {
+  size_t struct_size;
+  const char* target;    /* "aten.cumsum.default" */
+  const char* arguments; /* JSON: [{"name": "self", "arg": {"as_tensor": {"name": "x"}}}, …] */
+  const atunner_extern_tensor* inputs;
+  size_t input_count;
+  const atunner_extern_tensor* outputs; /* memory for the results, in their order */
+  size_t output_count;
+  void* stream; /* in which the operator must run */
+  int on_host;  /* addresses are the host's */
+} atunner_extern_call;
+
+/* Runs an operator, and returns 0; any other number ends the run. */
+typedef int (*atunner_run_extern)(void* user, const atunner_extern_call* call);
+
+typedef struct atunner_plan_run_info {
+  size_t struct_size;
+  void* stream;           /* as in atunner_launch_info */
+  const uint64_t* inputs; /* addresses, in the order of atunner_plan_input */
+  size_t input_count;
+  const uint64_t* outputs; /* memory for the results, in the order of atunner_plan_output */
+  size_t output_count;
+  /* As in atunner_launch_info: at least atunner_plan_workspace_bytes, or 0. */
+  uint64_t workspace;
+  uint64_t workspace_bytes;
+  /* Not 0: inputs and outputs are in the host's memory. They are copied, and the run has ended when
+   * the call returns. */
+  int on_host;
+  /* Not 0: the second run with the same inputs, outputs and workspace is recorded as a CUDA graph,
+   * and later ones replay it: one launch for the whole model. Needs a workspace, unless the plan
+   * needs none. No effect with `on_host`, with run_extern, while the stream is being captured, and
+   * on drivers before CUDA 11.4. */
+  int replay;
+  atunner_run_extern run_extern;
+  void* user; /* passed to run_extern */
+} atunner_plan_run_info;
+#define ATUNNER_PLAN_RUN_INIT \
+  {sizeof(atunner_plan_run_info), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL}
+
+/* Puts the whole model into the stream and returns. With a workspace, and without `on_host`, it may
+ * be captured into a CUDA graph. Several threads may run a plan, each with a workspace of its own
+ * or none. */
+ATUNNER_API atunner_status atunner_plan_run(const atunner_plan* plan,
+                                            const atunner_plan_run_info* run);
 
 #ifdef __cplusplus
 }

@@ -133,4 +133,44 @@ class Set {
   atunner_set* handle_ = nullptr;
 };
 
+/// A whole model: an execution plan, loaded on a device.
+class Plan {
+ public:
+  /// `libcuda` "": $ATUNNER_LIBCUDA, else libcuda.so.1.
+  explicit Plan(const std::string& folder, int device = ATUNNER_CURRENT_CONTEXT,
+                const std::string& libcuda = {}) {
+    Check(atunner_plan_load(folder.c_str(), libcuda.empty() ? nullptr : libcuda.c_str(), device,
+                            &handle_));
+  }
+  ~Plan() { atunner_plan_free(handle_); }
+  Plan(Plan&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Plan& operator=(Plan&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  std::uint64_t workspace_bytes() const { return atunner_plan_workspace_bytes(handle_); }
+
+  /// Device addresses of inputs and of memory for the results. `workspace` 0: it comes from the
+  /// driver's pool.
+  void Run(void* stream, const std::vector<std::uint64_t>& inputs,
+           const std::vector<std::uint64_t>& outputs, std::uint64_t workspace = 0,
+           std::uint64_t workspace_bytes = 0) const {
+    atunner_plan_run_info run = ATUNNER_PLAN_RUN_INIT;
+    run.stream = stream;
+    run.inputs = inputs.data();
+    run.input_count = inputs.size();
+    run.outputs = outputs.data();
+    run.output_count = outputs.size();
+    run.workspace = workspace;
+    run.workspace_bytes = workspace_bytes;
+    Check(atunner_plan_run(handle_, &run));
+  }
+
+  atunner_plan* handle() const { return handle_; }
+
+ private:
+  atunner_plan* handle_ = nullptr;
+};
+
 }  // namespace atunner::runtime

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,11 @@ struct VirtualImage {
   std::map<std::string, std::unique_ptr<VirtualFunction>> functions;
 };
 
+/// A captured stream: what its operations do when the graph is launched.
+struct VirtualGraph {
+  std::vector<std::function<Result()>> operations;
+};
+
 /// The one GPU and everything that lives on it. A driver is global by nature.
 struct Machine {
   std::mutex mutex;
@@ -40,6 +46,8 @@ struct Machine {
   std::unique_ptr<vgpu::VirtualGpu> gpu;
   std::map<cuda::DevicePointer, std::unique_ptr<Buffer>> buffers;
   std::map<VirtualImage*, std::unique_ptr<VirtualImage>> images;
+  std::map<cuda::Stream, std::unique_ptr<VirtualGraph>> capturing;
+  std::map<VirtualGraph*, std::unique_ptr<VirtualGraph>> graphs;
   std::string log;
   std::string fail_function;
   int fail_code = 0;
@@ -126,6 +134,24 @@ std::string Hex(const std::vector<KernelArg>& args) {
   return text;
 }
 
+/// Executes an operation, or keeps it for the graph where the stream is being captured.
+Result Do(Machine& machine, cuda::Stream stream, std::function<Result()> operation) {
+  const auto captured = machine.capturing.find(stream);
+  if (captured == machine.capturing.end()) return operation();
+  captured->second->operations.push_back(std::move(operation));
+  return cuda::kSuccess;
+}
+
+Result Execute(Machine& machine, const VirtualFunction& function, const LaunchShape& shape,
+               const std::vector<KernelArg>& args) {
+  const auto outcome = machine.gpu->Launch(*function.module, function.name, shape, args, {});
+  if (outcome && outcome->completed()) return cuda::kSuccess;
+  machine.log += "  failed: " + (outcome ? outcome->message : outcome.error().what) + "\n";
+  for (const Hazard& hazard : outcome ? outcome->hazards : std::vector<Hazard>())
+    machine.log += "  " + std::string(Name(hazard.kind)) + ": " + hazard.detail + "\n";
+  return cuda::kIllegalAddress;
+}
+
 Result Launch(Machine& machine, const char* call, const LaunchShape& shape, cuda::Stream stream,
               const VirtualFunction& function, void** params) {
   const std::vector<KernelArg> args = ReadArgs(function, params);
@@ -135,14 +161,8 @@ Result Launch(Machine& machine, const char* call, const LaunchShape& shape, cuda
       extent(shape.grid), extent(shape.block), extent(shape.cluster), shape.dynamic_shared_bytes,
       static_cast<void*>(stream), Hex(args), shape.programmatic ? " programmatic" : "");
   if (asked != cuda::kSuccess || function.module == nullptr) return asked;
-  const auto outcome = machine.gpu->Launch(*function.module, function.name, shape, args, {});
-  if (!outcome || !outcome->completed()) {
-    machine.log += "  failed: " + (outcome ? outcome->message : outcome.error().what) + "\n";
-    for (const Hazard& hazard : outcome ? outcome->hazards : std::vector<Hazard>())
-      machine.log += "  " + std::string(Name(hazard.kind)) + ": " + hazard.detail + "\n";
-    return cuda::kIllegalAddress;
-  }
-  return cuda::kSuccess;
+  return Do(machine, stream,
+            [&machine, &function, shape, args] { return Execute(machine, function, shape, args); });
 }
 
 Result Allocate(Machine& machine, cuda::DevicePointer* address, size_t bytes) {
@@ -390,11 +410,56 @@ int cuMemcpyDtoH_v2(void* to, cuda::DevicePointer from, size_t bytes) {
 int cuMemcpyDtoDAsync_v2(cuda::DevicePointer to, cuda::DevicePointer from, size_t bytes,
                          cuda::Stream stream) {
   VIRTUAL_CUDA_CALL(" {} stream={}", bytes, static_cast<void*>(stream));
-  return CodeOf(machine.gpu->CopyWithin(to, from, bytes));
+  return Do(machine, stream, [&machine, to, from, bytes] {
+    return CodeOf(machine.gpu->CopyWithin(to, from, bytes));
+  });
 }
-int cuStreamCreate(cuda::Stream* stream, unsigned) {
-  *stream = OnlyStream();
+int cuStreamCreate(cuda::Stream* stream, unsigned flags) {
+  // A stream that waits for no other one gets a handle of its own, for captures.
+  *stream = flags == 0 ? OnlyStream() : reinterpret_cast<cuda::Stream>(uintptr_t{0x58});
   return cuda::kSuccess;
+}
+int cuStreamIsCapturing(cuda::Stream stream, int* capturing) {
+  const Lock lock(TheMachine().mutex);
+  *capturing = TheMachine().capturing.contains(stream) ? 1 : 0;
+  return cuda::kSuccess;
+}
+int cuStreamBeginCapture_v2(cuda::Stream stream, int mode) {
+  VIRTUAL_CUDA_CALL(" {}", mode);
+  machine.capturing[stream] = std::make_unique<VirtualGraph>();
+  return cuda::kSuccess;
+}
+int cuStreamEndCapture(cuda::Stream stream, VirtualGraph** graph) {
+  VIRTUAL_CUDA_CALL("{}", "");
+  auto captured = machine.capturing.extract(stream);
+  if (captured.empty()) return cuda::kInvalidValue;
+  *graph = captured.mapped().get();
+  machine.graphs[*graph] = std::move(captured.mapped());
+  return cuda::kSuccess;
+}
+int cuGraphInstantiateWithFlags(VirtualGraph** executable, VirtualGraph* graph,
+                                unsigned long long flags) {
+  VIRTUAL_CUDA_CALL(" {}", flags);
+  auto copy = std::make_unique<VirtualGraph>(*graph);
+  *executable = copy.get();
+  machine.graphs[*executable] = std::move(copy);
+  return cuda::kSuccess;
+}
+int cuGraphLaunch(VirtualGraph* executable, cuda::Stream stream) {
+  VIRTUAL_CUDA_CALL(" operations={} stream={}", executable->operations.size(),
+                    static_cast<void*>(stream));
+  for (const auto& operation : executable->operations) {
+    if (const cuda::Result code = operation()) return code;
+  }
+  return cuda::kSuccess;
+}
+int cuGraphDestroy(VirtualGraph* graph) {
+  VIRTUAL_CUDA_CALL("{}", "");
+  return machine.graphs.erase(graph) == 1 ? cuda::kSuccess : cuda::kInvalidHandle;
+}
+int cuGraphExecDestroy(VirtualGraph* executable) {
+  VIRTUAL_CUDA_CALL("{}", "");
+  return machine.graphs.erase(executable) == 1 ? cuda::kSuccess : cuda::kInvalidHandle;
 }
 int cuStreamSynchronize(cuda::Stream) { return cuda::kSuccess; }
 int cuStreamDestroy_v2(cuda::Stream) { return cuda::kSuccess; }

@@ -52,13 +52,46 @@ TEST_F(Models, ModelsAreTuned) {
   if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
       std::string::npos)
     GTEST_SKIP() << "NVRTC is not installed";
-  const std::string options = " --target-gpu A100 --virtual --budget 2 --json";
+  const std::string options = " --target-gpu A100 --virtual --first-guess --json";
   for (const char* what : {"--graph $M/mlp.json", "$M/conv_bn_relu.json", "$M/attention.json"}) {
     SCOPED_TRACE(what);
     const Outcome tuned = RunShell(home(),
                                    "M=" + kModels + "; $A optimize " + std::string(what) + options);
     EXPECT_EQ(tuned.exit_code, 0) << tuned.out << tuned.err;
+    const Json plan = ParseJson(tuned.out).value_or(Json::object());
+    ASSERT_TRUE(plan.contains("plan")) << tuned.out;
+    EXPECT_TRUE(Exists(Path(plan["plan"].get<std::string>()) / "plan.json"));
+    EXPECT_EQ(plan["weight_bytes"], 0) << "these models have no file of weights";
+    EXPECT_FALSE(plan["kernels"].empty());
+    const std::string folder = plan["plan"];
+    EXPECT_THAT(RunShell(home(), "$A show " + folder).out, HasSubstr(" -> "));
   }
+}
+
+TEST_F(Models, APlansKernelsAreVerifiedAgain) {
+  if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
+      std::string::npos)
+    GTEST_SKIP() << "NVRTC is not installed";
+  const Outcome made = RunShell(home(), "$A optimize " + kModels +
+                                            "mlp.json --target-gpu A100 --virtual --first-guess "
+                                            "--quiet --out plan");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("launches of"));
+  const Outcome verified = RunShell(home(), "$A verify plan --json");
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  const Json json = ParseJson(verified.out).value();
+  EXPECT_EQ(json["passed"], true);
+  EXPECT_EQ(json["kernels"].size(), 2u);
+}
+
+TEST_F(Models, UnknownOperatorsAreShown) {
+  std::string text = ReadFile(kModels + "mlp.json").value();
+  const std::string known = "aten.gelu.default";
+  text.replace(text.find(known), known.size(), "mine.mystery.default");
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "mystery.json", text));
+  const Json model = Described("mystery.json");
+  EXPECT_EQ(model["segments"].size(), 2u);
+  EXPECT_EQ(model["externs"][0]["target"], "mine.mystery.default");
 }
 
 TEST_F(Models, MistakesAreOneMessage) {
@@ -69,6 +102,10 @@ TEST_F(Models, MistakesAreOneMessage) {
   const Outcome missing = RunShell(home(), "$A graph nothing.pt2");
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_THAT(missing.err, HasSubstr("nothing.pt2"));
+  const std::string dim = "$A optimize " + kModels + "mlp.json --dim B=3 --target-gpu A100";
+  EXPECT_THAT(RunShell(home(), dim).err, HasSubstr("--dim"));
+  EXPECT_THAT(RunShell(home(), "$A optimize --operator sum --input-shape 4,4 --first-guess").err,
+              HasSubstr("--first-guess"));
   EXPECT_THAT(RunShell(home(), "$A optimize --operator sum --input-shape 4,4 --dim B=3").err,
               HasSubstr("--graph"));
 }

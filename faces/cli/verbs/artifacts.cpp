@@ -1,13 +1,18 @@
 // `show` and `verify`: what an artifact is, and whether it is still right.
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "atunner/capture/capture_reader.h"
 #include "atunner/jobs/runs/verify.h"
 #include "atunner/model/artifact/artifact.h"
 #include "atunner/model/json/json.h"
 #include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/plan/execution_plan.h"
 #include "faces/cli/flags/parse.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/capture_flags.h"
@@ -91,6 +96,35 @@ Result<int> ShowArtifact(const std::string& folder, const Context& context) {
   return 0;
 }
 
+/// "kernels/1-product: x, w -> h", or the operator in place of the kernel.
+std::string StepText(const ExecutionPlan& plan, const PlanStep& step) {
+  const auto names = [&](const std::vector<PlanTensor>& tensors) {
+    std::string text;
+    for (const PlanTensor& tensor : tensors)
+      text += (text.empty() ? "" : ", ") + plan.buffers[tensor.buffer].name;
+    return text;
+  };
+  std::string what;
+  if (step.kind == PlanStep::Kind::kLaunch) what = plan.kernels[step.kernel] + ": ";
+  if (step.kind == PlanStep::Kind::kExtern) what = step.target + ": ";
+  return fmt::format("{}{} -> {}", what, names(step.reads), names(step.writes));
+}
+
+Result<int> ShowPlan(const std::string& folder, const Context& context) {
+  ATUNNER_TRY(const ExecutionPlan plan, LoadPlan(folder));
+  if (context.common.json) {
+    fmt::print("{}", PlanText(plan));
+    return 0;
+  }
+  std::string text = fmt::format("plan of {} for {}\n", plan.name, plan.device) +
+                     Row("weights", fmt::format("{} bytes", plan.weight_bytes)) +
+                     Row("workspace", fmt::format("{} bytes", plan.workspace_bytes));
+  for (const PlanStep& step : plan.steps)
+    text += Row(std::string(Name(step.kind)), StepText(plan, step));
+  fmt::print("{}", Printable(text));
+  return 0;
+}
+
 struct VerifyFlags {
   std::string folder;
   std::string target;
@@ -113,20 +147,51 @@ void PrintVerdict(const jobs::VerifyResult& result) {
   if (result.ns) fmt::print("{} {}\n", FormatTime(*result.ns), Name(result.evidence));
 }
 
-Result<int> Verify(const VerifyFlags& flags, const Context& context) {
-  jobs::VerifyRequest request{flags.folder, {flags.target, flags.force_virtual}, {}};
+Json JsonOf(const std::string& folder, const jobs::VerifyResult& result) {
+  return {{"artifact", folder},
+          {"device", result.gpu},
+          {"evidence", Name(result.evidence)},
+          {"seed", result.seed},
+          {"verdict", ToJson(result.verdict)},
+          {"ns", result.ns ? Json(*result.ns) : Json()}};
+}
+
+Result<jobs::VerifyRequest> RequestOf(const VerifyFlags& flags, const std::string& folder) {
+  jobs::VerifyRequest request{folder, {flags.target, flags.force_virtual}, {}};
   if (!flags.accuracy.empty()) {
     ATUNNER_TRY(request.accuracy, ParseAccuracyFlag(flags.accuracy));
   }
+  return request;
+}
+
+/// All kernels of a plan. Exit code 1 if one of them fails.
+Result<int> VerifyPlan(const VerifyFlags& flags, const Context& context) {
+  ATUNNER_TRY(const ExecutionPlan plan, LoadPlan(flags.folder));
+  Machine machine(context.common.store);
+  Json kernels = Json::array();
+  bool passed = true;
+  for (const std::string& kernel : plan.kernels) {
+    const std::string folder = (Path(flags.folder) / kernel).string();
+    ATUNNER_TRY(const jobs::VerifyRequest request, RequestOf(flags, folder));
+    ATUNNER_TRY(const jobs::VerifyResult result, jobs::Verify(request, machine.services()));
+    passed = passed && result.verdict.passed();
+    kernels.push_back(JsonOf(folder, result));
+    if (context.common.json) continue;
+    fmt::print("{}\n", kernel);
+    PrintVerdict(result);
+  }
+  if (context.common.json)
+    PrintJson({{"plan", flags.folder}, {"passed", passed}, {"kernels", std::move(kernels)}});
+  return passed ? 0 : 1;
+}
+
+Result<int> Verify(const VerifyFlags& flags, const Context& context) {
+  if (IsPlan(flags.folder)) return VerifyPlan(flags, context);
+  ATUNNER_TRY(const jobs::VerifyRequest request, RequestOf(flags, flags.folder));
   Machine machine(context.common.store);
   ATUNNER_TRY(const jobs::VerifyResult result, jobs::Verify(request, machine.services()));
   if (context.common.json)
-    PrintJson({{"artifact", flags.folder},
-               {"device", result.gpu},
-               {"evidence", Name(result.evidence)},
-               {"seed", result.seed},
-               {"verdict", ToJson(result.verdict)},
-               {"ns", result.ns ? Json(*result.ns) : Json()}});
+    PrintJson(JsonOf(flags.folder, result));
   else
     PrintVerdict(result);
   return result.verdict.passed() ? 0 : 1;
@@ -136,18 +201,21 @@ Result<int> Verify(const VerifyFlags& flags, const Context& context) {
 
 void AddArtifacts(VerbList& verbs) {
   const auto shown = std::make_shared<ShowFlags>();
-  CLI::App* verb = verbs.Add(
-      "show", "what an artifact is, or the kernels of a capture", [shown](const Context& c) {
-        return capture::IsCapture(shown->folder) ? ShowCapture(*shown, c)
-                                                 : ShowArtifact(shown->folder, c);
-      });
-  verb->add_option("folder", shown->folder, "folder of an artifact or a capture")->required();
+  CLI::App* verb = verbs.Add("show", "what an artifact or a plan is, or the kernels of a capture",
+                             [shown](const Context& c) {
+                               if (IsPlan(shown->folder)) return ShowPlan(shown->folder, c);
+                               return capture::IsCapture(shown->folder)
+                                          ? ShowCapture(*shown, c)
+                                          : ShowArtifact(shown->folder, c);
+                             });
+  verb->add_option("folder", shown->folder, "folder of an artifact, a plan or a capture")
+      ->required();
   verb->add_option("--target-gpu", shown->target, "GPU to predict a capture's times for");
   verb->add_flag("--no-times", shown->no_times, "do not predict a capture's times");
   const auto flags = std::make_shared<VerifyFlags>();
-  verb = verbs.Add("verify", "judge an artifact again, with new inputs",
+  verb = verbs.Add("verify", "judge an artifact, or a plan's kernels, again, with new inputs",
                    [flags](const Context& c) { return Verify(*flags, c); });
-  verb->add_option("folder", flags->folder, "artifact folder")->required();
+  verb->add_option("folder", flags->folder, "folder of an artifact or a plan")->required();
   verb->add_option("--target-gpu", flags->target, "GPU to verify on; default: the artifact's");
   verb->add_flag("--virtual", flags->force_virtual,
                  "on the virtual GPU, even if the GPU is in this machine");

@@ -7,12 +7,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "atunner/base/files.h"
 #include "atunner/device/profiles.h"
 #include "atunner/graph/operation.h"
 #include "atunner/graph/text.h"
+#include "atunner/importers/divide_model.h"
 #include "atunner/importers/import_model.h"
+#include "atunner/importers/model_file.h"
 #include "atunner/jobs/operators/graph_summary.h"
 #include "atunner/operators/graph_operator.h"
 #include "faces/cli/output/field_paths.h"
@@ -162,12 +168,56 @@ std::string DotOf(const graph::ValidGraph& graph) {
   return text + "}\n";
 }
 
+Result<jobs::GraphSummary> SummaryOf(const Source& source, const std::string& gpu) {
+  ATUNNER_TRY(const DeviceProfile profile, FindProfile(gpu));
+  ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(source.graph, {}));
+  return jobs::SummaryOf(Task::Of(spec), profile);
+}
+
+/// A model with operators that are left to the framework: the graphs between them.
+Result<int> GraphOfDivided(const importers::DividedModel& model, const GraphFlags& flags,
+                           const Context& context) {
+  if (!flags.dot.empty())
+    return Fail(ErrorCode::kUnsupported, "a divided model is not drawn", "--dot");
+  Json segments = Json::array();
+  Json externs = Json::array();
+  for (const auto& step : model.steps) {
+    if (const auto* call = std::get_if<importers::ExternCall>(&step)) {
+      externs.push_back(
+          {{"target", call->target}, {"reads", call->reads}, {"writes", call->writes}});
+      if (!context.common.json)
+        fmt::print("left to the framework: {} ({})\n", Printable(call->target),
+                   Printable(fmt::format("{}", fmt::join(call->writes, ", "))));
+      continue;
+    }
+    const Source source{std::get<importers::ModelSegment>(step).graph, std::nullopt};
+    ATUNNER_TRY(const jobs::GraphSummary summary, SummaryOf(source, flags.target));
+    if (!context.common.json) PrintText(source, summary);
+    segments.push_back(JsonOf(source, summary));
+  }
+  if (context.common.json)
+    PrintJson({{"segments", segments}, {"externs", externs}, {"notes", model.notes}});
+  return 0;
+}
+
+/// The division of a model, if an operator of it is unknown.
+Result<std::optional<importers::DividedModel>> DividedModelOf(const std::string& path) {
+  if (!importers::IsModelFile(path)) return std::nullopt;
+  ATUNNER_TRY(const importers::ModelFile file, importers::ReadModelFile(path));
+  const std::vector<bool> needed = importers::NeededNodes(file.program);
+  bool known = true;
+  for (size_t i = 0; i < needed.size(); ++i)
+    known = known && (!needed[i] || importers::KnowsOperator(file.program.nodes[i].target));
+  if (known) return std::nullopt;
+  return importers::DivideModel(file, importers::GraphNameOf(path));
+}
+
 Result<int> Graph(const GraphFlags& flags, const Context& context) {
+  ATUNNER_TRY(const auto divided, DividedModelOf(flags.file));
+  if (divided) return GraphOfDivided(*divided, flags, context);
   ATUNNER_TRY(const Source source, ReadSource(flags.file));
   if (!flags.dot.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
-  ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
-  ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(source.graph, {}));
-  ATUNNER_TRY(const jobs::GraphSummary summary, jobs::SummaryOf(Task::Of(spec), profile));
+  ATUNNER_TRY(const jobs::GraphSummary summary, SummaryOf(source, flags.target));
   if (context.common.json)
     PrintJson(JsonOf(source, summary));
   else

@@ -4,6 +4,7 @@
 #include "atunner/compile/nvcc_program.h"
 #include "atunner/importers/model_file.h"
 #include "atunner/jobs/runs/tuning.h"
+#include "faces/cli/flags/parse.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/verbs/rounds_output.h"
@@ -30,6 +31,7 @@ struct OptimizeFlags {
   TuningFlags tuning;
   CapturedFlags captured;
   RoundsFlags rounds;
+  bool first_guess = false;
 };
 
 Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) {
@@ -47,6 +49,21 @@ bool IsGraph(const std::string& path) {
   return Path(path).extension() == ".atg" || (!IsFolder(path) && importers::IsModelFile(path));
 }
 
+bool IsModel(const std::string& path) {
+  return !path.empty() && Path(path).extension() != ".atg" && !IsFolder(path) &&
+         importers::IsModelFile(path);
+}
+
+Result<int> OptimizeModel(const OptimizeFlags& flags, const Path& model, const Context& context,
+                          const jobs::TuningOptions& tuning) {
+  if (!flags.task.dims.empty())
+    return Invalid("a model's sizes are those with which it was exported", "--dim",
+                   "export it with other example inputs");
+  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, flags.first_guess};
+  ATUNNER_TRY(request.accuracy, ParseAccuracyFlag(flags.task.accuracy));
+  return RunModelTuning(context, request);
+}
+
 Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
   TaskFlags task = flags.task;
   if (IsGraph(flags.captured.folder)) {
@@ -57,8 +74,13 @@ Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
   if (!task.dims.empty() && task.graph.empty())
     return Invalid("--dim is a size of a graph, and there is none", "--dim", "give --graph");
   jobs::OptimizeRequest request;
-  ATUNNER_TRY(request.task, task.Request());
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  if (IsModel(task.graph) && request.tuning.inspection.Empty())
+    return OptimizeModel(flags, task.graph, context, request.tuning);
+  if (flags.first_guess)
+    return Invalid("only a model has a first guess for each kernel", "--first-guess",
+                   "give a model, or --budget 1");
+  ATUNNER_TRY(request.task, task.Request());
   if (flags.rounds.rounds > 0) return RunRounds(context, flags.rounds.Request(request));
   return RunTuning(
       context, [&](jobs::Services& services, const jobs::EventSink& events, std::stop_token stop) {
@@ -70,7 +92,7 @@ Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
 
 void AddOptimize(VerbList& verbs) {
   const auto flags = std::make_shared<OptimizeFlags>();
-  CLI::App* verb = verbs.Add("optimize", "tune an operator, or a graph of operators",
+  CLI::App* verb = verbs.Add("optimize", "tune an operator, a graph of operators, or a model",
                              [flags](const Context& c) { return Optimize(*flags, c); });
   CLI::Option* name = AddOperator(verb, flags->task);
   CLI::Option* shapes = verb->add_option("--input-shape", flags->task.shapes,
@@ -99,6 +121,9 @@ void AddOptimize(VerbList& verbs) {
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for "
                    "each; else the end of its range");
+  verb->add_flag("--first-guess", flags->first_guess,
+                 "a model's kernels without a search: each first configuration, compiled in "
+                 "parallel and verified");
   AddTuning(verb, flags->tuning);
   AddRounds(verb, flags->rounds);
 }

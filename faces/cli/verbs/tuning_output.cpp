@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <variant>
 
 #include "faces/cli/output/progress.h"
 #include "faces/cli/output/render.h"
@@ -106,12 +111,43 @@ void PrintKernels(const jobs::OptimizeCaptureResult& result) {
       result.speedup, result.out.string());
 }
 
+size_t StepsOf(const ExecutionPlan& plan, PlanStep::Kind kind) {
+  return static_cast<size_t>(std::ranges::count(plan.steps, kind, &PlanStep::kind));
+}
+
+void PrintPlan(const jobs::OptimizeModelResult& result) {
+  const ExecutionPlan& plan = result.plan;
+  const auto megabytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  fmt::print("plan: {}\n", result.out.string());
+  fmt::print("  {} launches of {} kernels, {} copies, {} operators of the framework\n",
+             StepsOf(plan, PlanStep::Kind::kLaunch), plan.kernels.size(),
+             StepsOf(plan, PlanStep::Kind::kCopy), StepsOf(plan, PlanStep::Kind::kExtern));
+  fmt::print("  weights {:.3g} MB, workspace {:.3g} MB ({:.3g} MB without sharing)\n",
+             megabytes(plan.weight_bytes), megabytes(plan.workspace_bytes),
+             megabytes(result.unshared_bytes));
+  fmt::print("  kernels {:.2f} us {}, each timed alone\n", result.KernelNs() / 1e3,
+             Name(result.kernels.front().report.evidence));
+}
+
 }  // namespace
 
 jobs::EventSink TuningPrinter(const Common& common) {
   return [printer = std::make_shared<Printer>(common)](const jobs::Event& event) {
     (*printer)(event);
   };
+}
+
+Result<int> RunModelTuning(const Context& context, const jobs::OptimizeModelRequest& request) {
+  Machine machine(context.common.store);
+  Printer printer(context.common);
+  ATUNNER_TRY(
+      const jobs::OptimizeModelResult result,
+      jobs::OptimizeModel(request, machine.services(), std::ref(printer), InterruptToken()));
+  if (context.common.json)
+    PrintJson(jobs::ToJson(result));
+  else
+    PrintPlan(result);
+  return 0;
 }
 
 Result<int> RunCaptureTuning(const Context& context, const jobs::OptimizeCaptureRequest& request) {

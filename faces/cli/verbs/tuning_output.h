@@ -5,6 +5,7 @@
 #include <stop_token>
 
 #include "atunner/jobs/captures/optimize_capture.h"
+#include "atunner/jobs/plans/optimize_model.h"
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/results.h"
 #include "atunner/jobs/requests/services.h"
@@ -26,5 +27,8 @@ Result<int> RunTuning(const Context& context, const TuningJob& job);
 /// Tunes the kernels of a capture, and prints progress and a table of the program's kernels. The
 /// exit code is 0 if there is a correct kernel for one of them, else 1.
 Result<int> RunCaptureTuning(const Context& context, const jobs::OptimizeCaptureRequest& request);
+
+/// Tunes the kernels of a model, and prints progress and what its plan consists of.
+Result<int> RunModelTuning(const Context& context, const jobs::OptimizeModelRequest& request);
 
 }  // namespace atunner::cli

@@ -1,4 +1,4 @@
-"""atunner for PyTorch: writes models in the form that `atunner optimize` and `atunner graph` read.
+"""atunner for PyTorch: models become plans of tuned kernels.
 
     import atunner
     atunner.capture(model.eval(), (x,), "model.pt2")
@@ -6,9 +6,20 @@
 and then
 
     atunner graph model.pt2
-    atunner optimize model.pt2 --target-gpu H200
+    atunner optimize model.pt2 --target-gpu H200 --out plan/
+
+and then
+
+    fast = atunner.load("plan/")
+    y = fast(x)
+
+or, with PyTorch 2.1 and later, all at once:
+
+    fast = torch.compile(model, backend="atunner")
 """
 
+from ._backend import BackendError, compile_graph
 from ._capture import CaptureError, capture
+from ._plan import Plan, load
 
-__all__ = ["CaptureError", "capture"]
+__all__ = ["BackendError", "CaptureError", "Plan", "capture", "compile_graph", "load"]

@@ -4,15 +4,18 @@ import inspect
 import json
 import os
 import re
+import shutil
 import tempfile
 import zipfile
-from typing import Any, Callable, Dict, List, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import torch
 
 from ._program import CaptureError, Input, program_json, weight_meta
 
 __all__ = ["CaptureError", "capture"]
+
+_OLD_PROGRAM = "serialized_exported_program.json"
 
 _PathLike = Union[str, "os.PathLike[str]"]
 
@@ -36,22 +39,45 @@ def capture(module: torch.nn.Module, example_inputs: Sequence[Any], path: _PathL
 
 def _write_exported(module: torch.nn.Module, inputs: Tuple[Any, ...], path: str) -> str:
     exported = torch.export.export(module, inputs)
-    if path.endswith(".pt2"):
-        torch.export.save(exported, path)
-        return path
     with tempfile.TemporaryDirectory() as folder:
         archive = os.path.join(folder, "model.pt2")
         torch.export.save(exported, archive)
+        program = _old_program(archive)
+        if program is not None:
+            return _write(program, _exported_weights(exported), path)
+        if path.endswith(".pt2"):
+            shutil.copyfile(archive, path)
+            return path
         _unpack(archive, path)
     return os.path.join(path, "model.json")
+
+
+def _old_program(archive: str) -> Optional[Dict[str, Any]]:
+    """The program in an archive of PyTorch 2.5 to 2.7, whose weights are in a pickle."""
+    with zipfile.ZipFile(archive) as entries:
+        if _OLD_PROGRAM not in entries.namelist():
+            return None
+        return json.loads(entries.read(_OLD_PROGRAM))
+
+
+def _exported_weights(exported: Any) -> "Weights":
+    """Parameters, buffers and constants of an exported program, in the order of its inputs."""
+    kinds = {"PARAMETER": "parameter", "BUFFER": "buffer", "CONSTANT_TENSOR": "tensor_constant"}
+    weights: Weights = []
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind.name not in kinds:
+            continue
+        held = exported.state_dict if spec.target in exported.state_dict else exported.constants
+        weights.append((Input(kinds[spec.kind.name], spec.target), held[spec.target].detach()))
+    return weights
 
 
 def _unpack(archive: str, folder: str) -> None:
     """The program and the raw weights of an archive as files of a folder."""
     with zipfile.ZipFile(archive) as entries:
         for name in entries.namelist():
-            inner = name if name.startswith("serialized_") else name.split("/", 1)[-1]
-            if inner in ("serialized_exported_program.json", "models/model.json"):
+            inner = name.split("/", 1)[-1]
+            if inner == "models/model.json":
                 inner = "model.json"
             elif not inner.startswith(("data/weights/", "data/constants/")):
                 continue

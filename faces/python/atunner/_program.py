@@ -2,7 +2,7 @@
 
 import math
 import operator
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 import torch.fx
@@ -199,19 +199,23 @@ def program_json(
     graph_module: torch.fx.GraphModule,
     inputs: Sequence[Input],
     values: Sequence[torch.Tensor],
+    results: Optional[Dict[torch.fx.Node, Any]] = None,
 ) -> Dict[str, Any]:
-    """The program of a graph with these inputs, whose placeholders have these values."""
-    shapes = _Shapes(graph_module)
-    with torch.no_grad():
-        shapes.run(*values)
-    writer = _Writer(graph_module, shapes.results)
+    """The program of a graph with these inputs, whose placeholders have these values. `results` is
+    what each node returns; without it the graph is run once."""
+    if results is None:
+        shapes = _Shapes(graph_module)
+        with torch.no_grad():
+            shapes.run(*values)
+        results = shapes.results
+    writer = _Writer(graph_module, results)
     nodes: List[Dict[str, Any]] = []
     placeholders: List[str] = []
     outputs: List[torch.fx.Node] = []
     for node in graph_module.graph.nodes:
         if node.op == "placeholder":
             placeholders.append(node.name)
-            writer._tensor(node.name, shapes.results[node])
+            writer._tensor(node.name, results[node])
         elif node.op == "output":
             outputs = _results(node.args[0])
         elif node.op == "call_function" and not _is_item(node):

@@ -1,0 +1,303 @@
+#include "atunner/jobs/plans/optimize_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "atunner/base/clock.h"
+#include "atunner/codegen/template/family.h"
+#include "atunner/importers/divide_model.h"
+#include "atunner/importers/import_model.h"
+#include "atunner/importers/model_file.h"
+#include "atunner/jobs/plans/plan_builder.h"
+#include "atunner/jobs/plans/weights_file.h"
+#include "atunner/jobs/runs/tuning.h"
+#include "atunner/judge/candidate_compiler.h"
+#include "atunner/measure/harness.h"
+#include "atunner/model/schedule/partitioned_schedule.h"
+#include "atunner/operators/graph_operator.h"
+#include "atunner/tune/part_choices.h"
+
+namespace atunner::jobs {
+namespace {
+
+constexpr const char* kKernels = "kernels";
+/// Trials of a kernel whose first guess is not correct.
+constexpr int64_t kMoreGuesses = 10;
+
+/// Success when a plan can be written to the folder.
+Status CheckPlanFolder(const Path& folder) {
+  std::error_code error;
+  if (!Exists(folder) || IsPlan(folder)) return {};
+  if (!IsFolder(folder)) return Invalid("is no folder", "request.out " + folder.string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().filename() == kKernels) continue;  // of a run that was interrupted
+    return Invalid("holds something else than a plan: " + entry.path().filename().string(),
+                   "request.out " + folder.string(), "name a new folder");
+  }
+  return {};
+}
+
+/// A distinct kernel of the model.
+struct Part {
+  const ScheduleTemplate* schedule = nullptr;
+  std::string folder;  ///< from the plan's own
+};
+
+/// The kernels of all segments. Equal parts are one.
+struct Kernels {
+  std::vector<std::unique_ptr<ScheduleTemplate>> wholes;  ///< they own the parts
+  std::vector<Part> parts;
+  std::vector<PlannedSegment> segments;
+};
+
+/// The schedule family of a part, for its folder's name.
+std::string FamilyName(const ScheduleTemplate& schedule) {
+  const Family* family = FamilyOf(Task::Of(schedule.spec()), /*partitions=*/false);
+  return family == nullptr ? "plain" : std::string(family->name);
+}
+
+class KernelFinder {
+ public:
+  KernelFinder(Accuracy accuracy, const DeviceProfile& profile)
+      : accuracy_(accuracy), profile_(profile) {}
+
+  Status Add(const graph::ValidGraph& graph) {
+    ATUNNER_TRY(KernelSpec spec, SpecOfGraph(graph, {}));
+    SetAccuracy(spec, accuracy_);
+    ATUNNER_TRY(auto whole, MakeTemplate(spec, profile_));
+    PlannedSegment segment;
+    if (const auto* divided = dynamic_cast<const PartitionedSchedule*>(whole.get())) {
+      const std::vector<const ScheduleTemplate*> parts = divided->Parts();
+      for (PartStage& stage : divided->Stages())
+        segment.push_back({IndexOf(*parts[stage.part]), std::move(stage.names)});
+    } else {
+      segment.push_back({IndexOf(*whole), {}});
+    }
+    found_.segments.push_back(std::move(segment));
+    found_.wholes.push_back(std::move(whole));
+    return {};
+  }
+
+  Kernels Take() && { return std::move(found_); }
+
+ private:
+  size_t IndexOf(const ScheduleTemplate& schedule) {
+    const auto [known, added] = known_.emplace(schedule.spec().ContentDigest().ToHex(),
+                                               found_.parts.size());
+    if (added)
+      found_.parts.push_back(
+          {&schedule, fmt::format("{}/{}-{}", kKernels, known->second + 1, FamilyName(schedule))});
+    return known->second;
+  }
+
+  Accuracy accuracy_;
+  const DeviceProfile& profile_;
+  std::map<std::string, size_t> known_;
+  Kernels found_;
+};
+
+/// Fills the compiler's cache with every part's first configuration, on all cores. What does not
+/// compile is reported when the part is examined.
+Status CompileFirstGuesses(const std::vector<Part>& parts, const DeviceProfile& profile,
+                           const TuningOptions& options, Services& services,
+                           const std::stop_token& stop) {
+  ATUNNER_TRY(const auto compiler, services.compilers.Open(options.compile_timeout_seconds));
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < parts.size() && !stop.stop_requested(); i = next++) {
+      const ScheduleTemplate& schedule = *parts[i].schedule;
+      Candidate first;
+      first.what = schedule.Default();
+      (void)CandidateCompiler(schedule, *compiler, profile.Arch()).Compile(first, stop);
+    }
+  };
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < std::min<size_t>(cores, parts.size()); ++i) threads.emplace_back(work);
+  return {};
+}
+
+/// The budget of each part, which together have the whole one.
+std::vector<Budget> BudgetsOf(const Kernels& kernels, const Budget& budget,
+                              const DeviceProfile& profile) {
+  std::vector<double> least_ns;
+  for (const Part& part : kernels.parts)
+    least_ns.push_back(PhysicalFloorNs(part.schedule->spec(), profile));
+  if (least_ns.size() == 1) return {budget};
+  return DivideBudget(budget, least_ns).parts;
+}
+
+/// The artifacts of an earlier plan that this one does not have.
+void RemoveOthers(const Path& folder, const std::vector<Part>& parts) {
+  std::set<std::string> kept;
+  for (const Part& part : parts) kept.insert(Path(part.folder).filename().string());
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / kKernels, ignored)) {
+    if (!kept.contains(entry.path().filename().string()))
+      std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+class ModelOptimizer {
+ public:
+  ModelOptimizer(const OptimizeModelRequest& request, Services& services, const EventSink& events,
+                 std::stop_token stop)
+      : request_(request), services_(services), events_(events), stop_(std::move(stop)) {}
+
+  Result<OptimizeModelResult> Optimize() {
+    const std::string name = importers::GraphNameOf(request_.model);
+    result_.out = request_.tuning.out.empty() ? services_.runs / ("plan-" + name)
+                                              : request_.tuning.out;
+    if (!request_.tuning.where.empty())
+      return Invalid("conditions are on the parameters of one kernel, and a model has several",
+                     "request.where");
+    ATUNNER_RETURN_IF_ERROR(CheckPlanFolder(result_.out));
+    ATUNNER_TRY(const importers::ModelFile file, importers::ReadModelFile(request_.model));
+    ATUNNER_TRY(const importers::DividedModel model, importers::DivideModel(file, name));
+    ATUNNER_TRY(target_, services_.devices.Choose(request_.tuning.target));
+    result_.notes = model.notes;
+    for (const std::string& note : model.notes) events_(NoteEvent{note});
+    KernelFinder finder(request_.accuracy, target_.profile);
+    for (const auto& step : model.steps) {
+      if (const auto* segment = std::get_if<importers::ModelSegment>(&step))
+        ATUNNER_RETURN_IF_ERROR(finder.Add(segment->graph));
+    }
+    const Kernels kernels = std::move(finder).Take();
+    ATUNNER_RETURN_IF_ERROR(RemoveOldPlan());
+    ATUNNER_RETURN_IF_ERROR(TuneAll(kernels));
+    return Write(model, kernels, name);
+  }
+
+ private:
+  /// Until the new plan is complete there is none.
+  Status RemoveOldPlan() const {
+    ATUNNER_RETURN_IF_ERROR(MakeDirectories(result_.out / kKernels));
+    std::error_code ignored;
+    std::filesystem::remove(result_.out / kPlanFile, ignored);
+    return {};
+  }
+
+  Status TuneAll(const Kernels& kernels) {
+    const std::vector<Budget> budgets = BudgetsOf(kernels, request_.tuning.budget, target_.profile);
+    if (request_.first_guess)
+      ATUNNER_RETURN_IF_ERROR(
+          CompileFirstGuesses(kernels.parts, target_.profile, request_.tuning, services_, stop_));
+    for (size_t i = 0; i < kernels.parts.size(); ++i) {
+      events_(PartStartedEvent{i + 1, kernels.parts.size()});
+      ATUNNER_RETURN_IF_ERROR(TunePart(kernels.parts[i], budgets[i]));
+    }
+    return {};
+  }
+
+  Result<TuningResult> Tune(const Part& part, const Budget& budget) {
+    TuningOptions options = request_.tuning;
+    options.out = result_.out / part.folder;
+    options.budget = budget;
+    if (request_.first_guess) options.baselines = options.transfer = false;
+    return TuneTemplate(*part.schedule, target_, options, services_, events_, stop_);
+  }
+
+  Status TunePart(const Part& part, const Budget& budget) {
+    const Budget guess{.trials = 1, .seconds = {}};
+    ATUNNER_TRY(TuningResult tuned, Tune(part, request_.first_guess ? guess : budget));
+    if (request_.first_guess && !tuned.runs.empty() && !tuned.AllFound()) {
+      events_(NoteEvent{"the first guess is not correct: a few others are tried"});
+      ATUNNER_TRY(tuned, Tune(part, {.trials = kMoreGuesses, .seconds = {}}));
+    }
+    const bool stopped = !tuned.AllFound() && stop_.stop_requested();
+    if (tuned.runs.empty() || stopped) return Fail(ErrorCode::kCancelled, "stopped");
+    if (!tuned.AllFound())
+      return Fail(ErrorCode::kUnsupported,
+                  "no correct kernel was found for '" + part.schedule->spec().name + "'",
+                  result_.out.string(),
+                  request_.first_guess ? "tune it: without request.first_guess"
+                                       : "its report says why: " + tuned.runs[0].page.string());
+    result_.kernels.push_back(std::move(tuned.runs.front()));
+    return {};
+  }
+
+  Result<OptimizeModelResult> Write(const importers::DividedModel& model, const Kernels& kernels,
+                                    const std::string& name) {
+    std::vector<PlannedKernel> planned;
+    for (const Part& part : kernels.parts) {
+      ATUNNER_TRY(Artifact artifact, LoadArtifact(result_.out / part.folder));
+      planned.push_back({part.folder, std::move(artifact)});
+    }
+    ATUNNER_TRY(ExecutionPlan plan, BuildPlan(model, kernels.segments, planned));
+    plan.name = name;
+    plan.device = planned.front().artifact.device;
+    plan.created = UtcTimestamp();
+    plan.atunner_version = ATUNNER_VERSION;
+    ATUNNER_RETURN_IF_ERROR(WriteWeights(result_.out, request_.model, model.inputs, plan));
+    ATUNNER_RETURN_IF_ERROR(CheckPlan(plan));
+    for (const size_t i : plan.BuffersOf(PlanBuffer::Kind::kIntermediate))
+      result_.unshared_bytes += (plan.buffers[i].Bytes() + kPlanAlignment - 1) / kPlanAlignment *
+                                kPlanAlignment;
+    RemoveOthers(result_.out, kernels.parts);
+    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(result_.out / kPlanFile, PlanText(plan)));
+    result_.plan = std::move(plan);
+    return std::move(result_);
+  }
+
+  const OptimizeModelRequest& request_;
+  Services& services_;
+  const EventSink& events_;
+  std::stop_token stop_;
+  Target target_;
+  OptimizeModelResult result_;
+};
+
+}  // namespace
+
+double OptimizeModelResult::KernelNs() const {
+  double ns = 0;
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind == PlanStep::Kind::kLaunch && kernels[step.kernel].report.best)
+      ns += kernels[step.kernel].report.best->ObjectiveNs().value_or(0);
+  }
+  return ns;
+}
+
+Result<OptimizeModelResult> OptimizeModel(const OptimizeModelRequest& request, Services& services,
+                                          const EventSink& events, std::stop_token stop) {
+  return ModelOptimizer(request, services, events, std::move(stop)).Optimize();
+}
+
+Json ToJson(const OptimizeModelResult& result) {
+  const ExecutionPlan& plan = result.plan;
+  std::map<std::string, int> steps;
+  Json externs = Json::array();
+  for (const PlanStep& step : plan.steps) {
+    ++steps[std::string(Name(step.kind))];
+    if (step.kind == PlanStep::Kind::kExtern) externs.push_back(step.target);
+  }
+  Json kernels = Json::array();
+  for (size_t i = 0; i < result.kernels.size(); ++i) {
+    Json kernel = result.kernels[i].summary;
+    kernel["folder"] = plan.kernels[i];
+    kernels.push_back(std::move(kernel));
+  }
+  return {{"plan", result.out.string()},
+          {"name", plan.name},
+          {"device", plan.device},
+          {"steps", steps},
+          {"externs", externs},
+          {"workspace_bytes", plan.workspace_bytes},
+          {"unshared_bytes", result.unshared_bytes},
+          {"weight_bytes", plan.weight_bytes},
+          {"kernel_ns", result.KernelNs()},
+          {"notes", result.notes},
+          {"kernels", kernels}};
+}
+
+}  // namespace atunner::jobs
