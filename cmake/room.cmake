@@ -14,7 +14,7 @@
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture"
         "cuda_text shadow importers" "operators"
-        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs"
+        "intake codegen vgpu verify report replay" "measure fusion" "judge" "tune" "jobs"
         "wiring program runtime" "recorder" "cli")
   string(REPLACE " " ";" rooms "${rooms}")
   foreach(room ${rooms})

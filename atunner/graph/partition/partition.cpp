@@ -33,7 +33,7 @@
 // with and without repeated nodes, small reductions first, and the deepest operand first. An order
 // that is not the usual one is used only if it is clearly cheaper, because costs are estimates.
 //
-// Costs come from a callback (codegen/stages_family.cpp): it asks the schedule families whether one
+// Costs come from a callback (codegen/stages.cpp): it asks the schedule families whether one
 // of them computes the subgraph, and counts bytes of memory and a launch. Subgraphs of different
 // orders have most intervals in common; CostCache keeps their costs by the digest of the subgraph.
 #include "atunner/graph/partition/partition.h"
@@ -60,7 +60,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct PartitionPlan {
   double cost = kNever;
-  std::vector<ValidGraph> parts;
+  std::vector<Part> parts;
 };
 
 /// True if an element of the result may depend on many elements of the operands.
@@ -130,14 +130,16 @@ class Partitioner {
       for (size_t end = std::min(order_.size(), begin + kLongest); end > begin; --end) {
         const double limit = best[begin].cost - best[end].cost;
         if (best[end].cost == kNever || limit <= 0) continue;
-        auto part = Part(begin, end);
+        auto part = Subgraph(begin, end);
         const auto own = part ? cost(*part, limit) : std::nullopt;
         if (own && *own < limit) best[begin] = {*own + best[end].cost, end, *std::move(part)};
       }
     }
     PartitionPlan plan{best[0].cost, {}};
     for (size_t at = 0; at < order_.size() && plan.cost < kNever; at = best[at].end)
-      plan.parts.push_back(*best[at].part);
+      plan.parts.push_back({*best[at].part,
+                            {order_.begin() + static_cast<ptrdiff_t>(at),
+                             order_.begin() + static_cast<ptrdiff_t>(best[at].end)}});
     return plan;
   }
 
@@ -207,7 +209,7 @@ class Partitioner {
   }
 
   /// The subgraph of the nodes at places begin … end - 1 of the order.
-  Result<ValidGraph> Part(size_t begin, size_t end) const {
+  Result<ValidGraph> Subgraph(size_t begin, size_t end) const {
     GraphBuilder builder(graph_.name());
     for (const auto& [name, range] : graph_.symbols())
       ATUNNER_CHECK(builder.Symbol(name, range).has_value());
@@ -321,8 +323,8 @@ class CostCache {
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const Dims& sizes,
-                                                 const SubgraphCost& cost) {
+std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& sizes,
+                                           const SubgraphCost& cost) {
   CostCache known(cost);
   const SubgraphCost known_cost = [&](const ValidGraph& part, double most) {
     return known.Of(part, most);

@@ -10,12 +10,11 @@
 
 #include "atunner/base/files.h"
 #include "atunner/device/profiles.h"
+#include "atunner/fusion/fusion_plan.h"
+#include "atunner/fusion/plan_text.h"
 #include "atunner/graph/operation.h"
-#include "atunner/graph/text.h"
 #include "atunner/importers/import_model.h"
-#include "atunner/jobs/operators/graph_summary.h"
-#include "atunner/operators/graph_operator.h"
-#include "faces/cli/output/field_paths.h"
+#include "faces/cli/flags/model_source.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/verb_list.h"
 
@@ -27,22 +26,6 @@ struct GraphFlags {
   std::string target = "H100";
   std::string dot;
 };
-
-/// A graph, and what is known of the model that it is from.
-struct Source {
-  graph::ValidGraph graph;
-  std::optional<importers::ImportedModel> model;
-};
-
-Result<Source> ReadSource(const std::string& path) {
-  if (importers::IsModelFile(path)) {
-    ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path));
-    return Source{model.graph, std::move(model)};
-  }
-  ATUNNER_TRY(const std::string text, ReadFile(path));
-  ATUNNER_TRY(graph::ValidGraph graph, graph::Parse(text, path));
-  return Source{std::move(graph), std::nullopt};
-}
 
 std::string_view NameOf(importers::InputKind kind) {
   switch (kind) {
@@ -69,7 +52,7 @@ std::map<std::string, int> KindsOf(const graph::ValidGraph& graph) {
   return kinds;
 }
 
-Json JsonOfInputs(const Source& source) {
+Json JsonOfInputs(const ModelSource& source) {
   Json inputs = Json::array();
   for (size_t i = 0; i < source.graph.inputs().size(); ++i) {
     const graph::Node& node = source.graph.node(source.graph.inputs()[i]);
@@ -88,16 +71,16 @@ Json JsonOfInputs(const Source& source) {
   return inputs;
 }
 
-Json JsonOf(const Source& source, const jobs::GraphSummary& summary) {
-  Json parts = Json::array();
-  for (const jobs::PartSummary& part : summary.parts)
-    parts.push_back({{"family", part.family},
-                     {"inputs", part.inputs},
-                     {"outputs", part.outputs},
-                     {"nodes", part.nodes},
-                     {"bytes", part.bytes},
-                     {"flops", part.flops},
-                     {"kernels", part.kernels}});
+double BytesOfEnds(const graph::ValidGraph& graph) {
+  double bytes = 0;
+  for (const graph::NodeId input : graph.inputs())
+    bytes += fusion::BytesOf(graph.node(input).type, {});
+  for (const graph::Output& output : graph.outputs())
+    bytes += fusion::BytesOf(graph.node(output.node).type, {});
+  return bytes;
+}
+
+Json JsonOf(const ModelSource& source, const fusion::FusionPlan& plan) {
   Json outputs = Json::array();
   for (const graph::Output& output : source.graph.outputs())
     outputs.push_back(
@@ -108,16 +91,18 @@ Json JsonOf(const Source& source, const jobs::GraphSummary& summary) {
     for (const auto& [name, count] : source.model->operators) operators[name] = count;
     for (const std::string& note : source.model->notes) notes.push_back(note);
   }
+  Json fused = fusion::JsonOf(plan);
   return {{"name", source.graph.name()},
-          {"nodes", summary.nodes},
+          {"nodes", source.graph.nodes().size() - source.graph.inputs().size()},
           {"kinds", KindsOf(source.graph)},
           {"operators", operators},
           {"inputs", JsonOfInputs(source)},
           {"outputs", outputs},
-          {"bytes", summary.bytes},
-          {"flops", summary.flops},
-          {"kernels", summary.kernels},
-          {"parts", parts},
+          {"bytes", BytesOfEnds(source.graph)},
+          {"flops", plan.flops},
+          {"kernels", plan.after.launches},
+          {"parts", fused["groups"]},
+          {"boundaries", fused["boundaries"]},
           {"notes", notes}};
 }
 
@@ -128,17 +113,16 @@ std::string Counted(const std::map<std::string, int>& counts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-void PrintText(const Source& source, const jobs::GraphSummary& summary) {
-  fmt::print("{}: {} nodes, {:.3g} MB in and out, {:.4g} GFLOP, {} kernels\n", source.graph.name(),
-             summary.nodes, summary.bytes / 1e6, summary.flops / 1e9, summary.kernels);
+void PrintText(const ModelSource& source, const fusion::FusionPlan& plan, bool explain) {
+  fmt::print("{}: {} nodes, {:.3g} MB in and out\n", source.graph.name(),
+             source.graph.nodes().size() - source.graph.inputs().size(),
+             BytesOfEnds(source.graph) / 1e6);
   if (source.model) {
     fmt::print("operators: {}\n", Counted(source.model->operators));
     for (const std::string& note : source.model->notes) fmt::print("note: {}\n", Printable(note));
   }
   fmt::print("nodes: {}\n", Counted(KindsOf(source.graph)));
-  for (const jobs::PartSummary& part : summary.parts)
-    fmt::print("part {}: {} nodes, {:.3g} MB, {:.4g} GFLOP, {} kernel{}\n", part.family, part.nodes,
-               part.bytes / 1e6, part.flops / 1e9, part.kernels, part.kernels == 1 ? "" : "s");
+  fmt::print("{}", Printable(fusion::TextOf(plan, explain)));
 }
 
 /// The graph in Graphviz's language.
@@ -163,15 +147,15 @@ std::string DotOf(const graph::ValidGraph& graph) {
 }
 
 Result<int> Graph(const GraphFlags& flags, const Context& context) {
-  ATUNNER_TRY(const Source source, ReadSource(flags.file));
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(flags.file));
   if (!flags.dot.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
-  ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(source.graph, {}));
-  ATUNNER_TRY(const jobs::GraphSummary summary, jobs::SummaryOf(Task::Of(spec), profile));
+  const fusion::PlanRequest request{.inputs = InputFacts(source)};
+  ATUNNER_TRY(const fusion::FusionPlan plan, fusion::PlanFusion(source.graph, request, profile));
   if (context.common.json)
-    PrintJson(JsonOf(source, summary));
+    PrintJson(JsonOf(source, plan));
   else
-    PrintText(source, summary);
+    PrintText(source, plan, context.common.explain);
   return 0;
 }
 

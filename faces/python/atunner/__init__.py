@@ -10,5 +10,6 @@ and then
 """
 
 from ._capture import CaptureError, capture
+from ._step import capture_step
 
-__all__ = ["CaptureError", "capture"]
+__all__ = ["CaptureError", "capture", "capture_step"]

@@ -35,6 +35,13 @@ class Input(NamedTuple):
     qualified_name: str  #: "layers.0.weight"; "" for inputs of users
 
 
+class Output(NamedTuple):
+    """A result of the traced graph."""
+
+    kind: str  #: user_output, loss_output, gradient_to_parameter, or …_mutation
+    qualified_name: str  #: of the parameter or buffer; "" for others
+
+
 def tensor_meta(tensor: torch.Tensor) -> Dict[str, Any]:
     """Type and shape of a tensor."""
     if tensor.dtype not in SCALAR_TYPES:
@@ -184,6 +191,15 @@ def _input_spec(name: str, given: Input) -> Dict[str, Any]:
     return {given.kind: spec}
 
 
+def _output_spec(argument: Dict[str, Any], given: Output) -> Dict[str, Any]:
+    spec = {"arg": argument}
+    if given.kind.startswith("buffer"):
+        spec["buffer_name"] = given.qualified_name
+    elif given.qualified_name:
+        spec["parameter_name"] = given.qualified_name
+    return {given.kind: spec}
+
+
 def _results(node: Any) -> List[torch.fx.Node]:
     """The tensors among a graph's results, which may be nested."""
     if isinstance(node, torch.fx.Node):
@@ -199,8 +215,10 @@ def program_json(
     graph_module: torch.fx.GraphModule,
     inputs: Sequence[Input],
     values: Sequence[torch.Tensor],
+    results: Sequence[Output] = (),
 ) -> Dict[str, Any]:
-    """The program of a graph with these inputs, whose placeholders have these values."""
+    """The program of a graph with these inputs, whose placeholders have these values. Without
+    `results` all are the user's."""
     shapes = _Shapes(graph_module)
     with torch.no_grad():
         shapes.run(*values)
@@ -219,6 +237,7 @@ def program_json(
         elif not _is_item(node):
             raise CaptureError(f"'{node.name}' is a node of the kind {node.op}")
     named = [{"as_tensor": {"name": node.name}} for node in outputs]
+    kinds = list(results) or [Output("user_output", "")] * len(named)
     return {
         "graph_module": {
             "graph": {
@@ -232,7 +251,7 @@ def program_json(
             },
             "signature": {
                 "input_specs": [_input_spec(n, i) for n, i in zip(placeholders, inputs)],
-                "output_specs": [{"user_output": {"arg": output}} for output in named],
+                "output_specs": [_output_spec(arg, kind) for arg, kind in zip(named, kinds)],
             },
             "module_call_graph": [],
         },
