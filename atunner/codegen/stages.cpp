@@ -7,6 +7,7 @@
 #include "atunner/graph/partition/partition.h"
 #include "atunner/graph/rewrite/maps_before_transposes.h"
 #include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/rewrite/transposes_into_products.h"
 #include "atunner/model/kernel/accuracy.h"
 
 namespace atunner {
@@ -75,10 +76,11 @@ StageCost CostOfStage(const ValidGraph& part, const Dims& sizes, const StageRule
 }
 
 ValidGraph PreparedForStages(const ValidGraph& given) {
-  const ValidGraph canonical = graph::FuseMaps(
-      graph::WithCanonicalMatmuls(graph::WithSplitSorts(
-          graph::WithConstantIndexTables(graph::WithoutSingleElementScatters(given)))),
-      /*through_roundings=*/false);
+  const ValidGraph tables = graph::WithConstantIndexTables(
+      graph::WithoutSingleElementScatters(graph::Simplify(given)));
+  const ValidGraph products = graph::WithCanonicalMatmuls(
+      graph::WithTransposesInProducts(graph::WithSplitSorts(tables)));
+  const ValidGraph canonical = graph::FuseMaps(products, /*through_roundings=*/false);
   return graph::FuseMaps(graph::WithMapsBeforeTransposes(canonical), /*through_roundings=*/false);
 }
 

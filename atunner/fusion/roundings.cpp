@@ -89,6 +89,9 @@ std::vector<const char*> ReasonsOf(const ValidGraph& graph, Roundings roundings)
       if (known == nullptr) known = reason;
     };
     if (const auto* map = node.As<graph::Map>()) {
+      if (reasons[id] != nullptr && graph::IsFree(map->body)) {  // a conversion
+        for (size_t i = 0; i < node.operands.size(); ++i) mark(i, reasons[id]);
+      }
       const std::vector<bool> exact = ExactParameters(map->body);
       for (size_t i = 0; i < exact.size(); ++i) {
         if (exact[i]) mark(i, "a comparison or an integer depends on it");

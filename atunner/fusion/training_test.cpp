@@ -16,12 +16,19 @@
 namespace atunner::fusion {
 namespace {
 
-TrainingPlan StepOf(const std::string& name) {
+TrainingPlan MadeStep(const std::string& name) {
   const importers::ImportedModel model = Recorded(name);
   EXPECT_TRUE(model.trains());
   auto plan = PlanTraining(model.graph, RequestOf(model), FindProfile("H200").value());
   if (!plan) ADD_FAILURE() << plan.error().ToString();
   return plan.value();
+}
+
+/// Planned once.
+const TrainingPlan& StepOf(const std::string& name) {
+  static std::map<std::string, TrainingPlan> known;
+  const auto found = known.find(name);
+  return found != known.end() ? found->second : known.emplace(name, MadeStep(name)).first->second;
 }
 
 std::set<std::string> FusionsOf(const TrainingPlan& plan) {
@@ -33,7 +40,7 @@ std::set<std::string> FusionsOf(const TrainingPlan& plan) {
 class Steps : public testing::TestWithParam<const char*> {};
 
 TEST_P(Steps, HaveAnOrderThatEveryValueKeeps) {
-  const TrainingPlan plan = StepOf(GetParam());
+  const TrainingPlan& plan = StepOf(GetParam());
   ASSERT_EQ(plan.groups.size(), plan.fusion.groups.size());
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     for (const size_t needed : plan.groups[i].needs) {
@@ -48,7 +55,7 @@ TEST_P(Steps, HaveAnOrderThatEveryValueKeeps) {
 }
 
 TEST_P(Steps, GradientsComeBeforeTheirUpdates) {
-  const TrainingPlan plan = StepOf(GetParam());
+  const TrainingPlan& plan = StepOf(GetParam());
   std::map<std::string, double> gradients;
   size_t updates = 0;
   for (const StepValue& value : plan.values) {
@@ -65,7 +72,7 @@ TEST_P(Steps, GradientsComeBeforeTheirUpdates) {
 }
 
 TEST_P(Steps, MemoryIsThatOfLifetimes) {
-  const TrainingPlan plan = StepOf(GetParam());
+  const TrainingPlan& plan = StepOf(GetParam());
   double inputs = 0;
   for (const graph::NodeId input : plan.fusion.graph.inputs())
     inputs += BytesOf(plan.fusion.graph.node(input).type, {});
@@ -76,7 +83,7 @@ TEST_P(Steps, MemoryIsThatOfLifetimes) {
 }
 
 TEST_P(Steps, AreShownInAllForms) {
-  const TrainingPlan plan = StepOf(GetParam());
+  const TrainingPlan& plan = StepOf(GetParam());
   EXPECT_THAT(TextOf(plan, false), testing::HasSubstr("saved for the backward pass"));
   EXPECT_THAT(TextOf(plan, true), testing::HasSubstr("gradient 0.weight: group "));
   const Json json = JsonOf(plan);

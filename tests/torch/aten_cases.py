@@ -410,6 +410,8 @@ def gradients():
             logs = x(5, 4).log_softmax(1)
             forward = torch.ops.aten.nll_loss_forward.default(logs, labels, weight, reduction, 3)
             grad = x(5) if reduction == 0 else x(1)[0]
+            dy = x(3, 4) if reduction == 0 else x(1)[0]
+            yield Case("aten.mse_loss_backward.default", dy, x(3, 4), x(3, 4), reduction)
             yield Case("aten.nll_loss_backward.default", grad, logs, labels, weight, reduction, 3, forward[1])
     for shape, normalised in (((3, 8), [8]), ((2, 3, 4), [3, 4])):
         a, w, b = x(*shape), x(*normalised), x(*normalised)

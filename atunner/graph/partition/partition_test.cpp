@@ -2,6 +2,8 @@
 // serves.
 #include "atunner/graph/partition/partition.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -224,6 +226,27 @@ TEST(Partition, AsksForACostOnce) {
                                });
   EXPECT_TRUE(parts.has_value());
   EXPECT_GT(told.size(), 1u);
+}
+
+// Layers that differ in names alone cost the same.
+TEST(Partition, AsksForTheCostOfARepeatedLayerOnce) {
+  const auto asked = [](int layers) {
+    std::string text = "graph g\ninput x0: float32[8, 400]\n";
+    for (int i = 0; i < layers; ++i)
+      text += fmt::format(
+          "s{0} = reduce_sum(x{0}, axes=[1], keep=true)\ne{0} = exp(x{0})\nx{1} = e{0} / s{0}\n", i,
+          i + 1);
+    text += fmt::format("output x{}\n", layers);
+    int count = 0;
+    const auto parts = Partition(FuseMaps(MustParse(text)), {},
+                                 [&](const ValidGraph& part, double most) {
+                                   ++count;
+                                   return CostOf(part, most);
+                                 });
+    EXPECT_TRUE(parts.has_value());
+    return count;
+  };
+  EXPECT_LE(asked(80), asked(40) * 1.2);
 }
 
 TEST(Partition, WritesConstantsThatAreMultiplied) {

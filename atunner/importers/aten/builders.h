@@ -117,6 +117,7 @@ ATUNNER_BUILDER(MaxPoolBackward);  ///< text: the number of axes
 
 // losses.cpp
 ATUNNER_BUILDER(NllLossBackward);
+ATUNNER_BUILDER(MseLossBackward);
 
 #undef ATUNNER_BUILDER
 

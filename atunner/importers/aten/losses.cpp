@@ -96,6 +96,14 @@ std::vector<Value> NllLossBackward(AtenCall& call, std::string_view) {
   return {call.g.Map("select(a, -b * c, 0)", {labelled->hit, labelled->weight, dy})};
 }
 
+std::vector<Value> MseLossBackward(AtenCall& call, std::string_view) {
+  const Value x = call.Tensor("self");
+  double count = 1;
+  for (const int64_t size : call.SizesOf(x)) count *= static_cast<double>(size);
+  const double scale = call.Whole("reduction") == 1 ? 2 / count : 2;
+  return Expression(call, fmt::format("grad_output * (self - target) * {}", scale));
+}
+
 std::vector<Value> CrossEntropy(AtenCall& call, std::string_view) {
   const Value logits = call.Tensor("self");
   if (!call.Check(call.Real("label_smoothing") == 0, "cross entropy with label smoothing") ||
