@@ -1,5 +1,7 @@
 #include "atunner/codegen/stages.h"
 
+#include <map>
+#include <string>
 #include <utility>
 
 #include "atunner/graph/match/attention.h"
@@ -27,6 +29,30 @@ StageCost CostOfPlain(const ValidGraph& part, double bytes, double most) {
   return {.cost = cost};
 }
 
+/// The task of a part that equals another one but for the names of its tensors.
+PartTask Renamed(const PartTask& known, const ValidGraph& first, const ValidGraph& part) {
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i < part.inputs().size(); ++i)
+    names[first.node(first.inputs()[i]).name] = part.node(part.inputs()[i]).name;
+  for (size_t i = 0; i < part.outputs().size(); ++i)
+    names[first.outputs()[i].name] = part.outputs()[i].name;
+  PartTask same = known;
+  for (auto& [own, name] : same.names) name = names.at(name);
+  return same;
+}
+
+void AddStages(Stages& all, const std::vector<graph::Part>& parts, const KernelSpec& spec) {
+  std::map<Digest, size_t> known;
+  for (const graph::Part& part : parts) {
+    const Digest digest = graph::WithCanonicalNames(part.graph).ContentDigest();
+    const auto [at, fresh] = known.try_emplace(digest, all.stages.size());
+    const Stage* like = fresh ? nullptr : &all.stages[at->second];
+    PartTask task = like == nullptr ? TaskOfPart(part.graph, spec.dims, AccuracyOf(spec)).value()
+                                    : Renamed(like->task, like->part, part.graph);
+    all.stages.push_back({part.graph, std::move(task), part.nodes, at->second});
+  }
+}
+
 std::optional<Stages> StagesOf(const KernelSpec& spec, const ValidGraph& given,
                                const StageRules& rules) {
   Stages all{PreparedForStages(given), {}};
@@ -36,9 +62,7 @@ std::optional<Stages> StagesOf(const KernelSpec& spec, const ValidGraph& given,
         return cost.refusal == Refusal::kNone ? std::optional(cost.cost) : std::nullopt;
       });
   if (!parts) return std::nullopt;
-  for (const graph::Part& part : *parts)
-    all.stages.push_back(
-        {part.graph, TaskOfPart(part.graph, spec.dims, AccuracyOf(spec)).value(), part.nodes});
+  AddStages(all, *parts, spec);
   // A single node for plain kernels is no partition: MakeTemplate would ask for it for ever.
   if (all.stages.size() == 1 && FamilyOf(all.stages[0].task.task, /*partitions=*/false) == nullptr)
     return std::nullopt;

@@ -2,6 +2,7 @@
 // `stages` schedules the parts; the room `fusion` explains them.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -45,6 +46,7 @@ struct Stage {
   graph::ValidGraph part;  ///< its inputs and outputs have the names of the whole graph
   PartTask task;
   std::vector<graph::NodeId> nodes;  ///< of Stages::graph
+  size_t like = 0;  ///< the first stage of the same task: itself, or an earlier one
 };
 
 struct Stages {

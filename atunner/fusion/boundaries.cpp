@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "atunner/fusion/traffic.h"
+#include "atunner/graph/partition/partition.h"
 
 namespace atunner::fusion {
 namespace {
@@ -119,15 +120,19 @@ class BoundaryFinder {
           return results_.contains(output) || users.size() > 1 || !users.contains(boundary.to);
         });
     if (!joined) return {.refusal = StageCost::Refusal::kNoFamily};
-    const auto [known, fresh] = known_.try_emplace(joined->ContentDigest());
+    const auto [known,
+                fresh] = known_.try_emplace(graph::WithCanonicalNames(*joined).ContentDigest());
     if (fresh) known->second = CostOfStage(*joined, sizes_, rules_);
     return known->second;
   }
   double CostOf(const ValidGraph& part) const { return CostOfStage(part, sizes_, rules_).cost; }
 
-  std::string FamilyName(size_t stage) const {
-    const Family* family = FamilyOf(stages_.stages[stage].task.task, /*partitions=*/false);
-    return family == nullptr ? "plain kernels" : fmt::format("'{}'", family->name);
+  const std::string& FamilyName(size_t stage) {
+    const Stage& first = stages_.stages[stages_.stages[stage].like];
+    std::string& name = families_[stages_.stages[stage].like];
+    if (!name.empty()) return name;
+    const Family* family = FamilyOf(first.task.task, /*partitions=*/false);
+    return name = family == nullptr ? "plain kernels" : fmt::format("'{}'", family->name);
   }
 
   const Stages& stages_;
@@ -138,6 +143,7 @@ class BoundaryFinder {
   std::set<std::string> results_;
   std::vector<std::set<size_t>> reached_;  ///< by stage: the stages that it needs
   Known known_;
+  std::map<size_t, std::string> families_;  ///< by Stage::like
 };
 
 }  // namespace

@@ -18,31 +18,38 @@ namespace {
 
 using graph::ValidGraph;
 
-/// Of the default configuration.
+/// The kernels of the default configuration.
 struct Kernels {
   size_t launches = 0;
   double ns = 0;
 };
-/// By the text of a part's graph. Models repeat their layers.
-using KnownKernels = std::map<std::string, Kernels>;
+/// The family and the kernels of each distinct task, by the first stage that has it (Stage::like).
+struct KnownTask {
+  std::string family;
+  Kernels kernels;
+};
+using KnownTasks = std::map<size_t, KnownTask>;
 
-Result<Kernels> KernelsOf(const Task& task, const DeviceProfile& profile, KnownKernels& known) {
+Result<Kernels> KernelsOf(const Task& task, const DeviceProfile& profile) {
   const KernelSpec& spec = task.spec();
-  if (const auto found = known.find(spec.oracle.graph);
-      found != known.end() && !spec.oracle.graph.empty())
-    return found->second;
   ATUNNER_TRY(const std::unique_ptr<ScheduleTemplate> schedule, MakeTemplate(task, profile));
   ATUNNER_TRY(const RenderedKernel rendered, schedule->Render(schedule->Default()));
   Kernels kernels{.launches = rendered.plan.steps.size()};
   const double moved = MinimumBytes(spec, spec.dims).value_or(0) / profile.dram_gbps;
   const double launches = kLaunchNs * static_cast<double>(kernels.launches);
   kernels.ns = std::max(schedule->Cost(schedule->Default(), profile).value_or(0), moved + launches);
-  return known[spec.oracle.graph] = kernels;
+  return kernels;
 }
 
 std::string FamilyName(const Task& task) {
   const Family* family = FamilyOf(task, /*partitions=*/false);
   return family == nullptr ? "plain kernels" : std::string(family->name);
+}
+
+Result<KnownTask> TaskOf(const Stage& stage, const DeviceProfile& profile, KnownTasks& known) {
+  if (const auto found = known.find(stage.like); found != known.end()) return found->second;
+  ATUNNER_TRY(const Kernels kernels, KernelsOf(stage.task.task, profile));
+  return known[stage.like] = {FamilyName(stage.task.task), kernels};
 }
 
 /// True for a part that reads no input that varies, and no result of a part that does.
@@ -68,7 +75,7 @@ Stages WholeGraph(const Task& task) {
     if (!graph.nodes()[id].As<graph::Input>()) nodes.push_back(static_cast<graph::NodeId>(id));
   }
   Stages stages{graph, {}};
-  stages.stages.push_back({graph, {.task = task, .names = {}}, std::move(nodes)});
+  stages.stages.push_back({graph, {.task = task, .names = {}}, std::move(nodes), 0});
   return stages;
 }
 
@@ -79,9 +86,10 @@ Stages Divided(const Task& task, bool pairs) {
 }
 
 Result<FusedGroup> GroupOf(const Stage& stage, const DeviceProfile& profile, const Dims& sizes,
-                           KnownKernels& known) {
+                           KnownTasks& known) {
   const KernelSpec& spec = stage.task.task.spec();
-  FusedGroup group{.family = FamilyName(stage.task.task), .nodes = stage.nodes};
+  ATUNNER_TRY(const KnownTask task, TaskOf(stage, profile, known));
+  FusedGroup group{.family = task.family, .nodes = stage.nodes};
   for (const graph::NodeId input : stage.part.inputs()) {
     const graph::Node& node = stage.part.node(input);
     group.inputs.push_back(node.name);
@@ -92,16 +100,15 @@ Result<FusedGroup> GroupOf(const Stage& stage, const DeviceProfile& profile, con
     group.bytes += BytesOf(stage.part.node(output.node).type, sizes);
   }
   group.flops = FlopCount(spec, spec.dims).value_or(0);
-  ATUNNER_TRY(const Kernels kernels, KernelsOf(stage.task.task, profile, known));
-  group.launches = kernels.launches;
-  group.ns = kernels.ns;
+  group.launches = task.kernels.launches;
+  group.ns = task.kernels.ns;
   return group;
 }
 
 Status AddGroups(FusionPlan& plan, const Stages& stages, const PlanRequest& request,
                  const DeviceProfile& profile) {
   std::set<std::string> varying = VaryingInputs(plan.graph, request);
-  KnownKernels known;
+  KnownTasks known;
   for (const Stage& stage : stages.stages) {
     ATUNNER_TRY(FusedGroup group, GroupOf(stage, profile, request.sizes, known));
     group.once = IsComputedOnce(stage.part, varying);

@@ -114,7 +114,7 @@ TEST(FusionPlan, WeightsAloneAreComputedOnce) {
   EXPECT_EQ(plan->after.launches, plan->groups[1].launches);
 }
 
-TEST(PlanText, TellsTheWholeInThreeForms) {
+TEST(TextOfPlan, TellsTheWholeInThreeForms) {
   const FusionPlan plan = PlanOf("linear_linear");
   const std::string brief = TextOf(plan, false), full = TextOf(plan, true);
   EXPECT_THAT(brief, testing::HasSubstr("group 1: product"));

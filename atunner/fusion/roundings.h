@@ -9,10 +9,10 @@
 namespace atunner::fusion {
 
 enum class Roundings {
-  /// Of values on which a comparison, an extreme's index, an order or an integer depends: equal
+  /// Values on which a comparison, an extreme's index, an order or an integer depends: equal
   /// 16-bit values must stay equal. Ties that vanish have given infinite gradients elsewhere.
   kWhereExact,
-  kAll,  ///< of every computed value of a 16-bit type, as PyTorch does it operator by operator
+  kAll,  ///< every computed value of a 16-bit type, as PyTorch does it operator by operator
 };
 
 struct RoundedGraph {

@@ -40,15 +40,4 @@ Traffic TrafficOfNodes(const ValidGraph& graph, const Dims& sizes) {
   return traffic;
 }
 
-std::vector<bool> DependsOnlyOnWeights(const ValidGraph& graph, const std::vector<bool>& varies) {
-  std::vector<bool> fixed(graph.nodes().size(), true);
-  for (size_t i = 0; i < graph.inputs().size(); ++i)
-    fixed[static_cast<size_t>(graph.inputs()[i])] = !varies[i];
-  for (size_t id = 0; id < fixed.size(); ++id) {
-    for (const NodeId operand : graph.nodes()[id].operands)
-      fixed[id] = fixed[id] && fixed[static_cast<size_t>(operand)];
-  }
-  return fixed;
-}
-
 }  // namespace atunner::fusion

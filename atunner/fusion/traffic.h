@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "atunner/graph/graph.h"
 #include "atunner/model/value/value.h"
@@ -27,10 +26,5 @@ graph::NodeId StoredNode(const graph::ValidGraph& graph, graph::NodeId id);
 /// One launch for each node that is no view. It reads each stored value that it needs once, and
 /// writes its result.
 Traffic TrafficOfNodes(const graph::ValidGraph& graph, const Dims& sizes);
-
-/// By node: true if it depends on none of the inputs for which `varies` is true. Inputs themselves
-/// are by `varies`.
-std::vector<bool> DependsOnlyOnWeights(const graph::ValidGraph& graph,
-                                       const std::vector<bool>& varies);
 
 }  // namespace atunner::fusion

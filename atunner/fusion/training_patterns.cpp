@@ -18,8 +18,7 @@ using graph::ValidGraph;
 
 /// What a pattern looks at: one group's nodes by kind and phase, and the results that it writes.
 struct GroupFacts {
-  const FusedGroup* group = nullptr;
-  size_t products = 0, maps = 0, sums = 0, maxima = 0;
+  size_t products = 0, maps = 0, sums = 0;
   size_t gradients = 0, updates = 0;  ///< results of the step that the group writes
   size_t tensors = 0;                 ///< parameters whose next values the group writes
   bool forward = false, backward = false, optimizer = false;
@@ -94,7 +93,7 @@ class FactFinder {
   }
 
   GroupFacts Of(const FusedGroup& group) {
-    GroupFacts facts{.group = &group};
+    GroupFacts facts;
     std::set<std::vector<int64_t>> axes;
     for (const NodeId id : group.nodes) Take(id, facts, axes);
     facts.rows_and_columns = axes.size() > 1;
@@ -122,7 +121,6 @@ class FactFinder {
     }
     if (const auto* reduce = node.As<graph::Reduce>()) {
       facts.sums += reduce->op == graph::Combine::kSum || reduce->op == graph::Combine::kMean;
-      facts.maxima += reduce->op == graph::Combine::kMax;
       if (backward) axes.insert(reduce->axes);
     }
     if (const auto* map = node.As<graph::Map>()) {

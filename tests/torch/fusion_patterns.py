@@ -79,30 +79,42 @@ def patterns():
     heads = [torch.randn(4, 8, 64, 32) for _ in range(3)]
     yield "conv_bn_relu", nn.Sequential(conv(), nn.BatchNorm2d(32), nn.ReLU()), (image(),)
     yield "conv_bn_relu_kept", Of(
-        lambda m, x: (lambda y: (y, torch.relu(m.bn(y))))(m.conv(x)), conv=conv(), bn=nn.BatchNorm2d(32)
+        lambda m, x: (lambda y: (y, torch.relu(m.bn(y))))(m.conv(x)),
+        conv=conv(),
+        bn=nn.BatchNorm2d(32),
     ), (image(),)
-    yield "conv_residual_relu", Of(lambda m, x, r: torch.relu(m.conv(x) + r), conv=conv()), (image(), image())
+    yield "conv_residual_relu", Of(lambda m, x, r: torch.relu(m.conv(x) + r), conv=conv()), (
+        image(),
+        image(),
+    )
     yield "conv_chain", nn.Sequential(conv(), nn.ReLU(), conv(), nn.ReLU()), (image(),)
     yield "linear_gelu", nn.Sequential(linear, nn.GELU()), (rows(),)
-    yield "linear_relu_residual", Of(
-        lambda m, x, r: torch.relu(m.linear(x)) + r, linear=linear
-    ), (rows(), rows(512))
+    yield "linear_relu_residual", Of(lambda m, x, r: torch.relu(m.linear(x)) + r, linear=linear), (
+        rows(),
+        rows(512),
+    )
     yield "linear_linear", nn.Sequential(linear, nn.GELU(), wide), (rows(),)
     yield "linear_shared", Of(
-        lambda m, x: (lambda y: (m.a(y), m.b(y)))(torch.relu(m.first(x))), first=linear,
-        a=nn.Linear(512, 256), b=nn.Linear(512, 128)
+        lambda m, x: (lambda y: (m.a(y), m.b(y)))(torch.relu(m.first(x))),
+        first=linear,
+        a=nn.Linear(512, 256),
+        b=nn.Linear(512, 128),
     ), (rows(),)
     yield "matmul_scale", Of(lambda m, a, b: a @ b.t() * 0.125), (rows(), rows())
-    yield "softmax_mask", Of(
-        lambda m, x, mask: F.softmax(x * 0.125 + mask, dim=-1)
-    ), (torch.randn(4, 8, 128, 128), torch.randn(128, 128))
+    yield "softmax_mask", Of(lambda m, x, mask: F.softmax(x * 0.125 + mask, dim=-1)), (
+        torch.randn(4, 8, 128, 128),
+        torch.randn(128, 128),
+    )
     yield "attention", Of(attention), tuple(heads)
     yield "layer_norm_residual", Of(lambda m, x, r: m.norm(x + r), norm=norm), (rows(), rows())
     yield "layer_norm_residual_kept", Of(
         lambda m, x, r: (lambda s: (s, m.norm(s)))(x + r), norm=norm
     ), (rows(), rows())
     yield "rms_norm", Of(lambda m, x: rms(x, m.weight), weight=parameter(256)), (rows(),)
-    yield "add_rms_norm", Of(lambda m, x, r: rms(x + r, m.weight), weight=parameter(256)), (rows(), rows())
+    yield "add_rms_norm", Of(lambda m, x, r: rms(x + r, m.weight), weight=parameter(256)), (
+        rows(),
+        rows(),
+    )
     yield "swiglu", Of(lambda m, x: F.silu(x[:, :256]) * x[:, 256:]), (rows(512),)
     yield "swiglu_linear", Of(
         lambda m, x: F.silu(m.gate(x)) * m.up(x), gate=nn.Linear(256, 512), up=nn.Linear(256, 512)
@@ -110,8 +122,10 @@ def patterns():
     yield "geglu", Of(lambda m, x: F.gelu(x[:, :256]) * x[:, 256:]), (rows(512),)
     yield "rope", Of(rope), (torch.randn(4, 8, 64, 32), torch.randn(64, 32), torch.randn(64, 32))
     yield "embedding_norm", Of(
-        lambda m, t, p: m.norm(m.tokens(t) + m.places(p)), tokens=nn.Embedding(1000, 256),
-        places=nn.Embedding(128, 256), norm=norm
+        lambda m, t, p: m.norm(m.tokens(t) + m.places(p)),
+        tokens=nn.Embedding(1000, 256),
+        places=nn.Embedding(128, 256),
+        norm=norm,
     ), (torch.randint(0, 1000, (4, 128)), torch.arange(128))
     yield "pool_relu", nn.Sequential(nn.AvgPool2d(2), nn.ReLU()), (image(),)
     yield "cat_relu", Of(lambda m, a, b: torch.relu(torch.cat([a, b], 1))), (rows(), rows())
@@ -121,11 +135,17 @@ def patterns():
         lambda m, x: torch.where(torch.cumsum(x, -1) > 1.0, x, torch.zeros_like(x))
     ), (rows(),)
     yield "rounded_argmax", half(Of(lambda m, a, b: torch.argmax(a * b, -1))), (
-        rows().bfloat16(), rows().bfloat16())
+        rows().bfloat16(),
+        rows().bfloat16(),
+    )
     yield "rounded_compare", half(Of(lambda m, a, b: ((a * b) == a).to(torch.bfloat16) + a)), (
-        rows().bfloat16(), rows().bfloat16())
+        rows().bfloat16(),
+        rows().bfloat16(),
+    )
     yield "rounded_relu", half(Of(lambda m, a, b: torch.relu(a * b))), (
-        rows().bfloat16(), rows().bfloat16())
+        rows().bfloat16(),
+        rows().bfloat16(),
+    )
 
 
 def steps():
@@ -134,8 +154,17 @@ def steps():
     labels = torch.randint(0, 64, (128,))
     adam = torch.optim.Adam(mlp.parameters(), lr=0.01)
     yield "mlp_adam", mlp, F.cross_entropy, adam, (torch.randn(128, 256), labels)
-    net = nn.Sequential(conv(3, 16), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2), conv(16, 16), nn.ReLU(),
-                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+    net = nn.Sequential(
+        conv(3, 16),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        conv(16, 16),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 10),
+    )
     sgd = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
     batch = (torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,)))
     yield "convnet_sgd", net.train(), F.cross_entropy, sgd, batch

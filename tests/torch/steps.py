@@ -55,11 +55,21 @@ def steps():
     mlp = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 4)).double()
     adam = torch.optim.Adam(mlp.parameters(), lr=0.01, weight_decay=0.1)
     yield "mlp_adam", mlp, F.cross_entropy, adam, (torch.randn(6, 5).double(), labels)
-    net = nn.Sequential(
-        nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(4, 4, 3, stride=2), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(4, 4),
-    ).double().train()
+    net = (
+        nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(4, 4, 3, stride=2),
+            nn.ReLU(inplace=True),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(4, 4),
+        )
+        .double()
+        .train()
+    )
     sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)
     yield "convnet_sgd", net, F.cross_entropy, sgd, (torch.randn(6, 3, 8, 8).double(), labels)
     block = Block().double()

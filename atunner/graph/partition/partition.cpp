@@ -362,7 +362,7 @@ class Partitioner {
   std::vector<NodeId> order_;
   std::vector<size_t> last_uses_;  ///< the last place of each node's users
   int64_t most_ = 1;
-  // Of the key that is being made: by node its number, and the visit in which it got it
+  // The key that is being made: by node its number, and the visit in which it got it
   std::vector<int32_t> local_, seen_;
   std::vector<int32_t> key_;
   int32_t visit_ = 0, made_ = 0;

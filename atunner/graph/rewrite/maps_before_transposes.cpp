@@ -9,7 +9,8 @@
 #include "atunner/graph/rewrite/maps_before_transposes.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,22 +41,55 @@ class MapMover : public Rewriter {
     const auto* map = node.As<Map>();
     if (!map || ReadsPlaces(map->body)) return builder_.Copy(node, std::move(operands));
     for (size_t i = 0; i < operands.size(); ++i) {
-      const bool only = uses_[node.operands[i]] == 1;
-      if (only && IsTurnedConvolution(operands[i]) &&
-          builder_.TypeOf(operands[i]).shape == node.type.shape)
-        return Moved(*map, operands, i);
+      const auto turned = TurnedConvolution(node.operands[i], operands[i], node.type.shape);
+      if (turned) return Moved(*map, operands, i, *turned);
     }
     return builder_.Copy(node, std::move(operands));
   }
 
-  Value Moved(const Map& map, std::vector<Value> operands, size_t turned) {
-    const Node transpose = builder_.NodeOf(operands[turned]);
+  /// The transpose of a convolution that only this operand takes, perhaps through a reshape that
+  /// adds axes of extent 1, as a single image has one.
+  std::optional<Value> TurnedConvolution(NodeId old, Value operand, const Shape& shape) const {
+    if (uses_[old] != 1 || builder_.TypeOf(operand).shape != shape) return std::nullopt;
+    if (graph_.node(old).As<Reshape>() && builder_.NodeOf(operand).As<Reshape>()) {
+      old = graph_.node(old).operands[0];
+      operand = {builder_.NodeOf(operand).operands[0]};
+      if (uses_[old] != 1 || WithoutOnes(shape) != builder_.TypeOf(operand).shape)
+        return std::nullopt;
+    }
+    return IsTurnedConvolution(operand) ? std::optional(operand) : std::nullopt;
+  }
+
+  static Shape WithoutOnes(Shape shape) {
+    std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
+    return shape;
+  }
+
+  Value Moved(const Map& map, std::vector<Value> operands, size_t at, Value turned) {
+    const Node transpose = builder_.NodeOf(turned);
     const auto order = transpose.As<Transpose>()->order;
-    const std::vector<int64_t> inverse = InverseOf(order);
-    for (size_t i = 0; i < operands.size(); ++i)
-      operands[i] = i == turned ? Value{transpose.operands[0]} : Turned(operands[i], inverse);
-    const Shape shape = builder_.NodeOf(Value{transpose.operands[0]}).type.shape;
-    return builder_.Transpose(builder_.Map(map.body, std::move(operands), shape), order);
+    const Shape whole = builder_.TypeOf(operands[at]).shape;
+    const bool squeezed = whole.size() != order.size();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (i == at) continue;
+      if (squeezed) operands[i] = Squeezed(operands[i], whole);
+      operands[i] = Turned(operands[i], InverseOf(order));
+    }
+    operands[at] = {transpose.operands[0]};
+    const Shape shape = builder_.TypeOf(operands[at]).shape;
+    const Value made = builder_.Transpose(builder_.Map(map.body, std::move(operands), shape),
+                                          order);
+    return squeezed ? builder_.Reshape(made, whole) : made;
+  }
+
+  /// An operand that is broadcast to the shape `whole`, without the axes that have extent 1 there.
+  Value Squeezed(Value operand, const Shape& whole) {
+    const Shape& given = builder_.TypeOf(operand).shape;
+    Shape shape;
+    for (size_t axis = 0; axis < given.size(); ++axis) {
+      if (!whole[whole.size() - given.size() + axis].one()) shape.push_back(given[axis]);
+    }
+    return builder_.Reshape(operand, shape);
   }
 
   /// An operand that is broadcast to the map's shape, with its axes in the order of the product.

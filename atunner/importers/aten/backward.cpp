@@ -46,8 +46,8 @@ std::vector<Value> LogSoftmaxBackward(AtenCall& call, std::string_view) {
   return {call.g.Cast(call.g.Map("a - exp(b) * c", {dy, call.Wide(y), sum}), type)};
 }
 
-/// With x̂ = (x - mean) · rstd and g = dy · weight along the normalised axes:
-/// dx = rstd · (g - mean(g) - x̂ · mean(g · x̂)). Sums over the other axes of dy · x̂ and dy are the
+/// With h = (x - mean) · rstd and g = dy · weight along the normalised axes:
+/// dx = rstd · (g - mean(g) - h · mean(g · h)). Sums over the other axes of dy · h and dy are the
 /// gradients of weight and bias.
 std::vector<Value> LayerNormBackward(AtenCall& call, std::string_view) {
   const Value x = call.Wide(call.Tensor("input")), dy = call.Wide(call.Tensor("grad_out"));

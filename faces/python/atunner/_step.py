@@ -1,6 +1,8 @@
 """Traces a whole training step: forward, backward and the optimizer's update."""
 
+import operator
 import os
+import re
 from typing import Any, Callable, Dict, List, Sequence, Tuple, Union
 
 import torch
@@ -29,8 +31,10 @@ def capture_step(
     `batch` holds the model's inputs and, last, what `loss(output, batch[-1])` compares with. Inputs
     of the program are parameters, buffers, the optimizer's states, and the batch; results are the
     loss, the gradient of each parameter, and the next values of parameters, states and running
-    statistics. Optimizers: SGD with momentum, weight decay, Nesterov and dampening; Adam and AdamW
-    without amsgrad. Hyperparameters are fixed as they are now; the number of steps is a state.
+    statistics of batch norms (not their count of batches).
+
+    Optimizers: SGD with momentum, weight decay, Nesterov and dampening; Adam and AdamW without
+    amsgrad. Hyperparameters are fixed as they are now; the number of steps is a state.
 
     Dropout must be off (p = 0): its random numbers are not traced. PyTorch 1.13 or later.
     """
@@ -97,9 +101,7 @@ def _updates(optimizer: torch.optim.Optimizer) -> Dict[int, Tuple[List[str], _Up
     return updates
 
 
-def _state_of(
-    optimizer: torch.optim.Optimizer, parameter: torch.Tensor, name: str
-) -> torch.Tensor:
+def _state_of(optimizer: torch.optim.Optimizer, parameter: torch.Tensor, name: str) -> torch.Tensor:
     """The optimizer's state as it is, or as its first step finds it."""
     known = optimizer.state.get(parameter, {}).get(name)
     if isinstance(known, torch.Tensor):
@@ -202,12 +204,10 @@ def _add_running_statistics(
         if mean not in names or variance not in names:
             continue
         with graph.inserting_before(result):
-            item = lambda i: graph.call_function(_getitem(), (node, i))  # noqa: E731
+            item = lambda i: graph.call_function(operator.getitem, (node, i))  # noqa: E731
             call = lambda target, *args: graph.call_function(target, args)  # noqa: E731
             inverse = item(2)
-            biased = call(
-                aten.sub.Tensor, call(aten.pow.Tensor_Scalar, inverse, -2.0), float(eps)
-            )
+            biased = call(aten.sub.Tensor, call(aten.pow.Tensor_Scalar, inverse, -2.0), float(eps))
             count = _count_of(traced, x)
             fresh = [item(1), call(aten.mul.Tensor, biased, count / max(count - 1.0, 1.0))]
             for old, new in zip((mean, variance), fresh):
@@ -218,12 +218,6 @@ def _add_running_statistics(
                 found.append(Output("buffer_mutation", names[old]))
     result.args = (tuple(result.args[0]) + tuple(values),)
     return found
-
-
-def _getitem() -> Any:
-    import operator
-
-    return operator.getitem
 
 
 def _count_of(traced: torch.fx.GraphModule, node: torch.fx.Node) -> float:
@@ -239,8 +233,6 @@ def _count_of(traced: torch.fx.GraphModule, node: torch.fx.Node) -> float:
 
 
 def _name_inputs(traced: torch.fx.GraphModule, inputs: Sequence[Input]) -> None:
-    import re
-
     placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
     for node, given in zip(placeholders, inputs):
         if given.kind == "user_input":

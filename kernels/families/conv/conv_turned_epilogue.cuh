@@ -1,6 +1,6 @@
 // The epilogue of convolutions whose results have their channels first: rows of the product are
-// filters, columns are positions of pixels. PixelEpilogue has rows of pixels and columns of filters,
-// in the order of the graph's product.
+// filters, columns are positions of pixels. PixelEpilogue has rows of pixels and columns of
+// filters, in the order of the graph's product.
 
 /// The number of the pixel at a position, over all images.
 DEVICE long long pixel_number(long long position);
