@@ -4,14 +4,13 @@
 // of its own; the whole chooses among the results. A configuration of the whole is one of the
 // subgraph that should take longest; the others use their defaults.
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "atunner/codegen/stages.h"
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/family.h"
-#include "atunner/graph/match/attention.h"
-#include "atunner/graph/match/inline_work.h"
-#include "atunner/graph/partition/partition.h"
-#include "atunner/graph/rewrite/rewrite.h"
-#include "atunner/model/kernel/accuracy.h"
 #include "atunner/model/schedule/joined_kernel.h"
 #include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/model/value/capabilities.h"
@@ -20,78 +19,12 @@
 namespace atunner {
 namespace {
 
-using graph::ValidGraph;
-
-/// The cost of one node that no family computes, on a plain kernel: so much that any family is
-/// better. Other subgraphs are made of such nodes.
-std::optional<double> CostOfPlain(const ValidGraph& part, double bytes, double most) {
-  constexpr double kTimesSlower = 1e3;
-  constexpr double kLeast = 1e10;
-  const size_t nodes = part.nodes().size() - part.inputs().size();
-  const double cost = kLeast + kTimesSlower * bytes;
-  if (nodes != 1 || cost >= most) return std::nullopt;
-  return cost;
-}
-
-/// The cost of a subgraph, as bytes of DRAM traffic: the bytes that it reads and writes, the bytes
-/// that could move during a launch (two microseconds), and an eighth of the bytes that elements
-/// read again from caches. nullopt if it is not below `most`, or no family computes the subgraph.
-std::optional<double> CostOf(const ValidGraph& part, const Dims& sizes, double most, bool pairs,
-                             bool plain) {
-  constexpr double kLaunch = 8e6;
-  const auto bytes = [&](graph::NodeId id) {
-    const auto& [dtype, shape] = part.node(id).type;
-    return Real(graph::ElementCount(shape).Bound(sizes).factor() * SizeOf(dtype));
-  };
-  double all = 0, read = 0;
-  for (graph::NodeId id : part.inputs()) all += bytes(id);
-  for (const graph::Output& output : part.outputs()) {
-    all += bytes(output.node);
-    read += graph::InlineWorkOf(part, output.node).loads * bytes(output.node);
-  }
-  if (kLaunch + all >= most) return std::nullopt;
-  // AttentionOf evaluates the graph, which is slow: it is asked last.
-  if (!graph::HasOneAnchor(part, pairs) && !graph::AttentionOf(part)) return std::nullopt;
-  const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
-  const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
-  if (family == nullptr) return plain ? CostOfPlain(part, all, most) : std::nullopt;
-  if (family->only_large_reductions && graph::HasSmallReduction(part, sizes)) return std::nullopt;
-  const bool again = family->rereads_operands && read > all;
-  return kLaunch + all + (again ? (read - all) / 8 : 0);
-}
-
-/// The tasks of the partition's subgraphs. `pairs`: a subgraph may have two products of one
-/// operand. `plain`: nodes that no family computes become parts for plain kernels.
-std::optional<std::vector<PartTask>> StagesOf(const KernelSpec& spec, const ValidGraph& given,
-                                              bool pairs, bool plain) {
-  const ValidGraph graph = graph::FuseMaps(
-      graph::WithCanonicalMatmuls(graph::WithSplitSorts(
-          graph::WithConstantIndexTables(graph::WithoutSingleElementScatters(given)))),
-      /*through_roundings=*/false);
-  const auto parts = graph::Partition(graph, spec.dims, [&](const ValidGraph& part, double most) {
-    return CostOf(part, spec.dims, most, pairs, plain);
-  });
-  if (!parts) return std::nullopt;
-  std::vector<PartTask> stages;
-  for (const ValidGraph& part : *parts)
-    stages.push_back(TaskOfPart(part, spec.dims, AccuracyOf(spec)).value());
-  // A single node for plain kernels is no partition: MakeTemplate would ask for it for ever.
-  if (stages.size() == 1 && FamilyOf(stages[0].task, /*partitions=*/false) == nullptr)
-    return std::nullopt;
-  return stages;
-}
-
-/// Keeps the sizes of the task open if every subgraph can be computed so; otherwise the subgraphs
-/// are those of the graph at the task's own sizes, and only then some are left to plain kernels.
-std::optional<std::vector<PartTask>> StagesOf(const Task& task, bool pairs) {
-  if (task.graph() == nullptr) return std::nullopt;
-  const KernelSpec& spec = task.spec();
-  if (auto stages = StagesOf(spec, *task.graph(), pairs, /*plain=*/false)) return stages;
-  const ValidGraph own = graph::Specialise(*task.graph(), spec.dims).value();
-  if (!spec.dims.empty()) {
-    if (auto stages = StagesOf(spec, own, pairs, /*plain=*/false)) return stages;
-  }
-  return StagesOf(spec, own, pairs, /*plain=*/true);
+std::optional<std::vector<PartTask>> TasksOf(const Task& task, bool pairs) {
+  auto divided = StagesOf(task, pairs);
+  if (!divided) return std::nullopt;
+  std::vector<PartTask> tasks;
+  for (Stage& stage : divided->stages) tasks.push_back(std::move(stage.task));
+  return tasks;
 }
 
 class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
@@ -189,14 +122,14 @@ BoundSchedule Bind(const KernelSpec& spec, std::vector<PartTask> stages,
 
 /// Kernels of two products at once take Hopper: for other devices the graph is partitioned again.
 BoundSchedule BindWithoutPairs(const Task& task, const DeviceProfile& profile) {
-  auto stages = StagesOf(task, /*pairs=*/false);
+  auto stages = TasksOf(task, /*pairs=*/false);
   if (stages) return Bind(task.spec(), *std::move(stages), profile);
   return Fail(ErrorCode::kUnsupported,
               "the parts of '" + task.spec().name + "' take a GPU of Hopper");
 }
 
 Binding Try(const Task& task) {
-  auto stages = StagesOf(task, /*pairs=*/true);
+  auto stages = TasksOf(task, /*pairs=*/true);
   if (!stages) return {};
   return {.bind = [task, stages = *std::move(stages)](const DeviceProfile& profile) {
     return CapabilitiesOf(profile).wgmma ? Bind(task.spec(), stages, profile)

@@ -19,13 +19,14 @@ class EpilogueWriter {
  public:
   /// `twin` is a second product that the map takes, or -1.
   EpilogueWriter(const ValidGraph& graph, const ProductForm& form, NodeId twin, NodeId result,
-                 std::string_view narrow)
+                 std::string_view narrow, std::string_view name)
       : form_(form),
         graph_(graph),
         twin_(twin),
         result_(graph_.node(result)),
         inputs_(graph.inputs()),
-        narrow_(narrow) {
+        narrow_(narrow),
+        name_(name) {
     const std::vector<bool> needed = NeededFor(
         graph, {result}, [&](NodeId id) { return id == form.product || id == twin; });
     std::erase_if(inputs_, [&](NodeId id) { return !needed[id]; });
@@ -58,47 +59,47 @@ class EpilogueWriter {
       AddMember("long long", symbol, "size_" + symbol);
     if (twin_ >= 0) parameters_ += ", const __grid_constant__ CUtensorMap twin";
     const std::string text = fmt::format(
-        R"(struct Epilogue {{
-  static constexpr int SUMS = {}, COLUMN_BYTES = {};
-  static constexpr bool ELEMENTS = {};
-  {}long long batch;
-  struct Row {{{}
+        R"(struct {0} {{
+  static constexpr int SUMS = {1}, COLUMN_BYTES = {2};
+  static constexpr bool ELEMENTS = {3};
+  {4}long long batch;
+  struct Row {{{5}
   }};
-  struct Column {{{}
+  struct Column {{{6}
   }};
-  struct Element {{{}
+  struct Element {{{7}
   }};
   DEVICE Row row(long long index) const {{
-{}    return {{{}}};
+{8}    return {{{9}}};
   }}
   DEVICE Column column(long long index) const {{
-{}    return {{{}}};
+{10}    return {{{11}}};
   }}
   DEVICE Element element(long long row_index, long long column_index) const {{
-{}    return {{{}}};
+{12}    return {{{13}}};
   }}
   template <int COUNT>
   DEVICE void elements(Element (&some)[COUNT], long long row_index, long long column_index) const {{
-    if ({} && C_ALIGNED) {{  // all of them lie as the result does
+    if ({14} && C_ALIGNED) {{  // all of them lie as the result does
       const long long at = (batch * epilogue_rows + row_index) * epilogue_columns + min(column_index, epilogue_columns - COUNT);
-{}    }} else {{
+{15}    }} else {{
       UNROLLED for (int e = 0; e < COUNT; ++e) some[e] = element(row_index, min(column_index + e, epilogue_columns - 1));
     }}
   }}
   template <class S>
   DEVICE float operator()(S sum, float twin, const Row& row, const Column& column, const Element& element, long long row_index, long long column_index) const {{
-{}    return {};
+{16}    return {17};
   }}
   DEVICE float at(float sum, long long element) const {{
     const long long above = element / epilogue_columns, left = element % epilogue_columns;
-    Epilogue here = *this;
+    {0} here = *this;
     here.batch = above / epilogue_rows;
     const long long row = above % epilogue_rows;
     return here(sum, 0.0f, here.row(row), here.column(left), here.element(row, left), row, left);
   }}
 }};
 )",
-        twin_ < 0 ? 1 : 2, column_.Bytes(), element_.count > 0, members_, row_.fields,
+        name_, twin_ < 0 ? 1 : 2, column_.Bytes(), element_.count > 0, members_, row_.fields,
         column_.fields, element_.fields, row_.statements, row_.values, column_.statements,
         column_.values, element_.statements, element_.values, in_layout_ == element_.count, along_,
         apply, value.value);
@@ -209,6 +210,7 @@ class EpilogueWriter {
   const Node& result_;
   std::vector<NodeId> inputs_;  ///< the inputs of the result besides the products
   std::string_view narrow_;
+  std::string_view name_;
   Side row_, column_, element_;
   /// Operands in the result's layout, and the text that reads neighbouring elements of them
   int64_t in_layout_ = 0;
@@ -220,8 +222,8 @@ class EpilogueWriter {
 }  // namespace
 
 EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin,
-                            NodeId result, std::string_view narrow) {
-  return EpilogueWriter(graph, form, twin, result, narrow).Run();
+                            NodeId result, std::string_view narrow, std::string_view name) {
+  return EpilogueWriter(graph, form, twin, result, narrow, name).Run();
 }
 
 }  // namespace atunner::graph

@@ -20,8 +20,10 @@ struct EpilogueText {
 };
 
 /// `result` is the map behind the product. `twin` is a second product that it takes, or -1.
-/// `narrow` is the text of the functions for 16-bit results if it may call them, else empty.
+/// `narrow` is the text of the functions for 16-bit results if it may call them, else empty. `name`
+/// is the struct's name; kernels make an `Epilogue` of the same members, which may derive from it.
 EpilogueText TextOfEpilogue(const ValidGraph& graph, const ProductForm& form, NodeId twin,
-                            NodeId result, std::string_view narrow);
+                            NodeId result, std::string_view narrow,
+                            std::string_view name = "Epilogue");
 
 }  // namespace atunner::graph

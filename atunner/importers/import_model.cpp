@@ -138,8 +138,8 @@ class Importer {
     }
     ATUNNER_RETURN_IF_ERROR(AddOutputs());
     ATUNNER_TRY(graph::ValidGraph graph, std::move(builder_).Finish());
-    return ImportedModel{std::move(graph), std::move(inputs_), std::move(operators_),
-                         program_.notes};
+    return ImportedModel{std::move(graph), std::move(inputs_), std::move(outputs_),
+                         std::move(operators_), program_.notes};
   }
 
  private:
@@ -264,18 +264,30 @@ class Importer {
 
   Status AddOutputs() {
     if (program_.outputs.empty()) return Invalid("the program has no results", where_);
-    const bool one = program_.outputs.size() == 1;
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
       const ProgramOutput& output = program_.outputs[i];
       const auto value = values_.find(output.name);
       if (value == values_.end())
         return Invalid(fmt::format("the result '{}' is not computed", output.name), where_);
-      const std::string wanted = !output.mutates.empty() ? "next_" + output.mutates
-                                 : one                   ? "y"
-                                                         : fmt::format("y{}", i);
-      builder_.Output(names_.Unused(wanted), OwnValue(value->second));
+      const std::string name = names_.Unused(WantedName(output, i));
+      builder_.Output(name, OwnValue(value->second));
+      outputs_.push_back({name, output.role, output.of});
     }
     return {};
+  }
+
+  std::string WantedName(const ProgramOutput& output, size_t number) const {
+    switch (output.role) {
+      case OutputRole::kLoss:
+        return "loss";
+      case OutputRole::kGradient:
+        return "grad_" + output.of;
+      case OutputRole::kUpdate:
+        return "next_" + output.of;
+      case OutputRole::kResult:
+        break;
+    }
+    return program_.outputs.size() == 1 ? "y" : fmt::format("y{}", number);
   }
 
   /// An output that is an input is a copy of it.
@@ -294,6 +306,7 @@ class Importer {
   Values values_;
   LibraryCache cache_;
   std::vector<ModelInput> inputs_;
+  std::vector<ModelOutput> outputs_;
   std::map<std::string, int> operators_;
   std::map<std::string, std::shared_ptr<Memory>, std::less<>> memories_;
 };
@@ -328,6 +341,16 @@ std::vector<bool> NeededNodes(const ExportedProgram& program) {
     }
   }
   return needed;
+}
+
+bool ImportedModel::trains() const {
+  return std::ranges::any_of(outputs, [&](const ModelOutput& output) {
+    return output.role == OutputRole::kGradient ||
+           (output.role == OutputRole::kUpdate &&
+            std::ranges::any_of(inputs, [&](const ModelInput& input) {
+              return input.kind == InputKind::kParameter && input.qualified_name == output.of;
+            }));
+  });
 }
 
 Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& name) {

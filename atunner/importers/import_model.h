@@ -23,13 +23,25 @@ struct ModelInput {
   std::optional<WeightPlace> place;  ///< empty where the container has no raw weights
 };
 
+/// What an output of the graph is in the model.
+struct ModelOutput {
+  std::string name;  ///< in the graph
+  OutputRole role = OutputRole::kResult;
+  /// kUpdate, kGradient: the qualified name of the input that it belongs to
+  std::string of;
+};
+
 struct ImportedModel {
   graph::ValidGraph graph;
   /// Inputs of users, then parameters, buffers and constants, each in the program's order. Weights
   /// are inputs like any other.
   std::vector<ModelInput> inputs;
+  std::vector<ModelOutput> outputs;      ///< one for each output of the graph
   std::map<std::string, int> operators;  ///< how often each operator is called
   std::vector<std::string> notes;        ///< what a user should know about how the file was read
+
+  /// True for a training step: it has gradients of parameters, or their updates.
+  bool trains() const;
 };
 
 /// The file's name as a graph's name: letters, digits and _.

@@ -391,7 +391,64 @@ def later():
     yield Written("aten.squeeze.dims", x(3, 1) * 0 + 1, self=x(1, 3, 1) * 0 + 1, dim=[0])
 
 
+def gradients():
+    """Operators that autograd writes."""
+    a, dy = x(3, 4), x(3, 4)
+    yield Case("aten.threshold_backward.default", dy, a, 0)
+    yield Case("aten.threshold_backward.default", dy, a, 0.3)
+    yield Case("aten.sigmoid_backward.default", dy, a.sigmoid())
+    yield Case("aten.tanh_backward.default", dy, a.tanh())
+    yield Case("aten.silu_backward.default", dy, a)
+    for approximate in ("none", "tanh"):
+        yield Case("aten.gelu_backward.default", dy, a, approximate=approximate)
+    for dim in (0, -1):
+        yield Case("aten._softmax_backward_data.default", dy, a.softmax(dim), dim, torch.float64)
+        yield Case("aten._log_softmax_backward_data.default", dy, a.log_softmax(dim), dim, torch.float64)
+    labels = torch.tensor([0, 3, 2, 3, 1])
+    for reduction in (0, 1, 2):
+        for weight in (None, positive(4)):
+            logs = x(5, 4).log_softmax(1)
+            forward = torch.ops.aten.nll_loss_forward.default(logs, labels, weight, reduction, 3)
+            grad = x(5) if reduction == 0 else x(1)[0]
+            dy = x(3, 4) if reduction == 0 else x(1)[0]
+            yield Case("aten.mse_loss_backward.default", dy, x(3, 4), x(3, 4), reduction)
+            yield Case("aten.nll_loss_backward.default", grad, logs, labels, weight, reduction, 3, forward[1])
+    for shape, normalised in (((3, 8), [8]), ((2, 3, 4), [3, 4])):
+        a, w, b = x(*shape), x(*normalised), x(*normalised)
+        yield Case("aten.native_layer_norm.default", a, normalised, w, b, 1e-4)
+        y, mean, rstd = torch.ops.aten.native_layer_norm.default(a, normalised, w, b, 1e-4)
+        yield Case("aten.native_layer_norm_backward.default", x(*shape), a, normalised, mean, rstd, w, b,
+                   [True, True, True])
+    a, w, b, mean, var = x(3, 4, 5), x(4), x(4), x(4), positive(4)
+    call = (a, w, b, mean, var, True, 0.1, 1e-4)
+    yield Case("aten.native_batch_norm.default", *call)
+    y, saved, inverse = torch.ops.aten.native_batch_norm.default(*call)
+    yield Case("aten.native_batch_norm_backward.default", x(3, 4, 5), a, w, mean, var, saved, inverse, True, 1e-4,
+               [True, True, True])
+    for stride, padding, dilation, groups in ((1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2)):
+        a, w = x(2, 4, 7, 6), x(6, 4 // groups, 3, 3)
+        y = torch.nn.functional.conv2d(a, w, None, stride, padding, dilation, groups)
+        yield Case("aten.convolution_backward.default", torch.randn_like(y), a, w, [6], [stride] * 2, [padding] * 2,
+                   [dilation] * 2, False, [0, 0], groups, [True, True, True])
+    a, w = x(2, 4, 5), x(4, 3, 3)
+    y = torch.nn.functional.conv_transpose1d(a, w, None, 2, 1, 1)
+    yield Case("aten.convolution_backward.default", torch.randn_like(y), a, w, [3], [2], [1], [1], True, [1], 1,
+               [True, True, True])
+    for size, stride, padding in ((2, 2, 0), (3, 2, 1)):
+        a = x(2, 3, 8, 8)
+        y, places = torch.nn.functional.max_pool2d(a, size, stride, padding, return_indices=True)
+        yield Case("aten.max_pool2d_with_indices_backward.default", torch.randn_like(y), a, [size] * 2, [stride] * 2,
+                   [padding] * 2, [1, 1], False, places)
+    tokens = torch.tensor([[1, 3, 1], [0, 4, 1]])
+    for padding in (-1, 3):
+        yield Case("aten.embedding_dense_backward.default", x(2, 3, 5), tokens, 6, padding, False)
+    yield Case("aten.slice_backward.default", x(3, 2), [3, 7], 1, 2, 6, 3)
+    yield Case("aten.slice_backward.default", x(2, 4), [5, 4], 0, -3, 9223372036854775807, 2)
+    yield Case("aten.select_backward.default", x(3, 4), [3, 5, 4], 1, -2)
+
+
 def aten_cases():
     """All calls."""
-    for part in (arithmetic, unary, copies, layout, indexing, products, reductions, norms, windows, losses, later):
+    for part in (arithmetic, unary, copies, layout, indexing, products, reductions, norms, windows, losses, gradients,
+                 later):
         yield from part()

@@ -98,6 +98,47 @@ TEST_F(HopperConvolutions, FinishedByAMap) {
   Check(Finished(16, 24, 3, 1, kResidual, /*turned=*/true), "stages");
 }
 
+/// Channels first, as PyTorch has them: the map is followed by a transpose; z has the result's
+/// layout.
+KernelSpec FinishedFirst(const char* type, int64_t channels, int64_t filters, int64_t taps,
+                         int64_t stride, const char* tail) {
+  const int64_t low = taps / 2, height = (11 + 2 * low - taps + stride) / stride;
+  const int64_t width = (10 + 2 * low - taps + stride) / stride;
+  const std::string text = fmt::format(R"(graph finished_first
+input x: {0}[2, {1}, 11, 10]
+input w: {0}[{2}, {1}, {3}, {3}]
+input b: float32[{2}]
+input z: {0}[2, {2}, {5}, {6}]
+tall = pad(x, axis=2, low={4}, high={4})
+wide = pad(tall, axis=3, low={4}, high={4})
+rows = window(wide, axis=2, size={3}, stride={7})
+taps = window(rows, axis=4, size={3}, stride={7})
+s = contract(taps, w, equation="nchrws,ocrs->nhwo", as=float32)
+r = transpose(z, order=[0, 2, 3, 1])
+m = cast({8}, {0})
+y = transpose(m, order=[0, 3, 1, 2])
+output y
+)",
+                                       type, channels, filters, taps, low, height, width, stride,
+                                       tail);
+  return SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
+}
+
+TEST_F(Convolutions, FinishedByAMapWithChannelsFirst) {
+  const char* residual = "maximum(s * 0.5 + b + cast(r, float32), 0)";
+  Check(FinishedFirst("float32", 16, 24, 3, 1, residual), "convolution", 2);
+  Check(FinishedFirst("float32", 5, 12, 5, 2, "tanh(s + b) * cast(r, float32)"), "convolution", 1);
+  Check(FinishedFirst("bfloat16", 16, 24, 3, 1, residual), "convolution", 2);
+}
+
+TEST_F(HopperConvolutions, FinishedByAMapWithChannelsFirst) {
+  const char* residual = "maximum(s * 0.5 + b + cast(r, float32), 0)";
+  Check(FinishedFirst("bfloat16", 16, 24, 3, 1, residual), "convolution", 2);
+  Check(FinishedFirst("bfloat16", 64, 8, 3, 1, residual), "convolution", 2);
+  Check(FinishedFirst("float16", 16, 20, 5, 2, residual), "convolution", 1);
+  Check(FinishedFirst("float32", 16, 24, 3, 1, residual), "convolution", 1);
+}
+
 TEST_F(Convolutions, TransposedInPhases) {
   Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)),
         "convolution", 2);

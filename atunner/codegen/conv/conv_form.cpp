@@ -64,6 +64,17 @@ bool FiltersHaveLayout(const TensorConvForm& form) {
          (form.groups == 1 || form.w.group == step * form.filters);
 }
 
+/// True if the stores finish the sums: pixels are rows and filters columns of the result, or, with
+/// channels first, the other way round.
+bool IsFinished(const KernelSpec& spec, const graph::ConvForm& form) {
+  const bool dense = form.images.one() || form.y.image == form.filters * form.Outputs();
+  if (form.groups > 1 || form.Phases() > 1 || !dense || IsFilterGradient(form)) return false;
+  const bool last = form.y.filter == 1 && Dense(form, false, form.filters);
+  const bool first = form.y.filter == form.Outputs() && Dense(form, false, 1);
+  const bool single = SizeOf(spec.compute_dtype) == 4;
+  return first ? !single || AccuracyOf(spec) != Accuracy::kFast : last && !single;
+}
+
 }  // namespace
 
 void MergeGroups(TensorConvForm& form) {
@@ -116,11 +127,7 @@ std::optional<graph::ConvForm> ReadConv(const Task& task) {
   };
   if (!read || !fits(read->x.name) || !fits(read->w.name) || !fits(read->y.name))
     return std::nullopt;
-  // Finished where pixels are rows and filters columns of the result.
-  const bool rows = read->groups == 1 && read->y.filter == 1 && read->Phases() == 1 &&
-                    Dense(*read, false, read->filters) && SizeOf(spec.compute_dtype) == 2 &&
-                    (read->images.one() || read->y.image == read->filters * read->Outputs());
-  return read->epilogue < 0 || (rows && !IsFilterGradient(*read)) ? read : std::nullopt;
+  return read->epilogue < 0 || IsFinished(spec, *read) ? read : std::nullopt;
 }
 
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
@@ -234,7 +241,11 @@ graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& for
       .axes = {.m = letters.substr(0, letters.size() - 1), .n = letters.substr(letters.size() - 1)},
       .letters = letters,
       .shape = product.type.shape};
-  return graph::TextOfEpilogue(graph, matrix, -1, form.epilogue, NarrowText(spec, graph));
+  const std::string_view narrow = NarrowText(spec, graph);
+  if (form.pixels_first) return graph::TextOfEpilogue(graph, matrix, -1, form.epilogue, narrow);
+  auto turned = graph::TextOfEpilogue(graph, matrix, -1, form.epilogue, narrow, "PixelEpilogue");
+  turned.text += embed::kConvTurnedEpilogueCuh;
+  return turned;
 }
 
 double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form, const CostConstants& costs) {

@@ -96,7 +96,8 @@ inline bool HasChannelsFirst(const TensorConvForm& form) {
   return HasLayout(form, 1, form.Inputs());
 }
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task);
-/// The epilogue of the sums: rows are pixels, columns filters.
+/// The epilogue of the sums: rows are pixels and columns filters where `pixels_first`, else the
+/// other way round.
 graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form);
 /// The largest number of elements, up to 8, that are contiguous and aligned if rows have multiples
 /// of all of these.

@@ -33,9 +33,12 @@
 // with and without repeated nodes, small reductions first, and the deepest operand first. An order
 // that is not the usual one is used only if it is clearly cheaper, because costs are estimates.
 //
-// Costs come from a callback (codegen/stages_family.cpp): it asks the schedule families whether one
+// Costs come from a callback (codegen/stages.cpp): it asks the schedule families whether one
 // of them computes the subgraph, and counts bytes of memory and a launch. Subgraphs of different
-// orders have most intervals in common; CostCache keeps their costs by the digest of the subgraph.
+// orders have most intervals in common, and models repeat their layers: CostCache keeps costs by a
+// key of the interval (Key), which is equal for subgraphs that differ in names alone. Only
+// subgraphs that are costed, or become parts, are built. Intervals with more contractions than any
+// kernel has (kMostContractions) are not costed at all.
 #include "atunner/graph/partition/partition.h"
 
 #include <fmt/format.h>
@@ -47,11 +50,16 @@
 #include <string>
 #include <utility>
 
+#include "atunner/graph/partition/cost_cache.h"
+#include "atunner/graph/partition/node_codes.h"
+
 namespace atunner::graph {
 namespace {
 
 /// The most nodes of a subgraph: attention's gradients have about forty.
 constexpr size_t kLongest = 48;
+/// The most contractions of a subgraph: those of attention, or a pair.
+constexpr int kMostContractions = 2;
 /// A value is small if it has so many times fewer elements than the largest one.
 constexpr int64_t kSmall = 64;
 /// Another order must cost less than this fraction of the usual one to be used.
@@ -60,7 +68,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct PartitionPlan {
   double cost = kNever;
-  std::vector<ValidGraph> parts;
+  std::vector<Part> parts;
 };
 
 /// True if an element of the result may depend on many elements of the operands.
@@ -92,8 +100,9 @@ bool UsesSymbol(const ValidGraph& graph, const std::string& name) {
 
 class Partitioner {
  public:
-  Partitioner(const ValidGraph& graph, const Dims& sizes, Strategy strategy)
+  Partitioner(const ValidGraph& graph, const NodeCodes& codes, const Dims& sizes, Strategy strategy)
       : graph_(graph),
+        codes_(codes),
         sizes_(sizes),
         strategy_(strategy),
         multiplied_(Multiplied(graph)),
@@ -101,7 +110,10 @@ class Partitioner {
         depths_(graph.nodes().size(), 0),
         large_(graph.nodes().size(), false),
         origins_(graph.nodes().size(), 0),
-        places_(graph.nodes().size(), kNowhere) {
+        places_(graph.nodes().size(), kNowhere),
+        last_uses_(graph.nodes().size(), 0),
+        local_(graph.nodes().size(), 0),
+        seen_(graph.nodes().size(), 0) {
     for (const Output& output : graph.outputs()) names_.try_emplace(output.node, output.name);
     for (const Node& node : graph.nodes()) most_ = std::max(most_, CountOf(node));
     for (size_t id = 0; id < repeated_.size(); ++id) Classify(static_cast<NodeId>(id));
@@ -109,6 +121,9 @@ class Partitioner {
       if (!large_[id] && IsHeavy(graph.nodes()[id])) Append(static_cast<NodeId>(id));
     }
     for (const Output& output : graph.outputs()) Append(output.node);
+    for (size_t place = 0; place < order_.size(); ++place) {
+      for (NodeId operand : graph.node(order_[place]).operands) last_uses_[operand] = place;
+    }
   }
 
   const std::vector<NodeId>& order() const { return order_; }
@@ -123,21 +138,22 @@ class Partitioner {
   }
 
   /// The cheapest cuts of the order.
-  PartitionPlan Run(const SubgraphCost& cost) {
+  PartitionPlan Run(CostCache& costs) {
     std::vector<Suffix> best(order_.size() + 1);
     best.back().cost = 0;
     for (size_t begin = order_.size(); begin-- > 0;) {
-      for (size_t end = std::min(order_.size(), begin + kLongest); end > begin; --end) {
+      for (size_t end = LastEnd(begin); end > begin; --end) {
         const double limit = best[begin].cost - best[end].cost;
         if (best[end].cost == kNever || limit <= 0) continue;
-        auto part = Part(begin, end);
-        const auto own = part ? cost(*part, limit) : std::nullopt;
-        if (own && *own < limit) best[begin] = {*own + best[end].cost, end, *std::move(part)};
+        const auto own = costs.Of(Key(begin, end), limit, [&] { return Subgraph(begin, end); });
+        if (own && *own < limit) best[begin] = {*own + best[end].cost, end};
       }
     }
     PartitionPlan plan{best[0].cost, {}};
     for (size_t at = 0; at < order_.size() && plan.cost < kNever; at = best[at].end)
-      plan.parts.push_back(*best[at].part);
+      plan.parts.push_back({Subgraph(at, best[at].end).value(),
+                            {order_.begin() + static_cast<ptrdiff_t>(at),
+                             order_.begin() + static_cast<ptrdiff_t>(best[at].end)}});
     return plan;
   }
 
@@ -146,9 +162,59 @@ class Partitioner {
   /// The cheapest way to compute all nodes from some place of the order on.
   struct Suffix {
     double cost = kNever;
-    size_t end = 0;                  ///< the place behind the first subgraph
-    std::optional<ValidGraph> part;  ///< the first subgraph
+    size_t end = 0;  ///< the place behind the first subgraph
   };
+
+  /// The place behind the longest interval that is tried.
+  size_t LastEnd(size_t begin) const {
+    const size_t most = std::min(order_.size(), begin + kLongest);
+    int contractions = 0;
+    for (size_t end = begin; end < most; ++end) {
+      contractions += graph_.node(order_[end]).As<Contract>() ? 1 : 0;
+      if (contractions > kMostContractions) return end;
+    }
+    return most;
+  }
+
+  /// Equal for intervals whose subgraphs are equal but for names: the nodes in the order in which
+  /// Subgraph makes them, and which of them are outputs.
+  std::string Key(size_t begin, size_t end) {
+    key_.clear();
+    ++visit_;
+    made_ = 0;
+    for (size_t place = begin; place < end; ++place) AddToKey(order_[place], begin);
+    key_.push_back(-1);
+    for (const Output& output : graph_.outputs()) {
+      const size_t place = places_[output.node];
+      if (place >= begin && place < end) key_.push_back(local_[output.node]);
+    }
+    key_.push_back(-2);
+    for (size_t place = begin; place < end; ++place) {
+      const NodeId id = origins_[order_[place]];
+      if (places_[id] >= begin && IsNeededFrom(order_[place], end)) {
+        key_.push_back(local_[id]);
+        key_.push_back(static_cast<int32_t>(KeptType(id)));
+      }
+    }
+    return {reinterpret_cast<const char*>(key_.data()), key_.size() * sizeof(int32_t)};
+  }
+  void AddToKey(NodeId id, size_t begin) {
+    if (seen_[id] == visit_) return;
+    const Node& node = graph_.node(id);
+    if (places_[id] < begin) {
+      if (origins_[id] != id) AddToKey(origins_[id], begin);
+      const bool moved = origins_[id] != id;
+      key_.insert(key_.end(),
+                  {-3, moved ? local_[origins_[id]] : -1, codes_.OfType(id, KeptType(id)),
+                   static_cast<int32_t>(node.type.dtype)});
+    } else {
+      for (NodeId operand : node.operands) AddToKey(operand, begin);
+      key_.push_back(codes_.Of(id));
+      for (NodeId operand : node.operands) key_.push_back(local_[operand]);
+    }
+    seen_[id] = visit_;
+    local_[id] = made_++;
+  }
 
   int64_t CountOf(const Node& node) const {
     return ElementCount(node.type.shape).Bound(sizes_).factor();
@@ -207,7 +273,7 @@ class Partitioner {
   }
 
   /// The subgraph of the nodes at places begin … end - 1 of the order.
-  Result<ValidGraph> Part(size_t begin, size_t end) const {
+  Result<ValidGraph> Subgraph(size_t begin, size_t end) const {
     GraphBuilder builder(graph_.name());
     for (const auto& [name, range] : graph_.symbols())
       ATUNNER_CHECK(builder.Symbol(name, range).has_value());
@@ -277,18 +343,13 @@ class Partitioner {
     return multiplied;
   }
 
-  static bool Uses(const Node& user, NodeId id) {
-    return std::ranges::find(user.operands, id) != user.operands.end();
-  }
-
   /// True if a node at `place` or later uses it and it is not an output of the graph.
   bool IsNeededFrom(NodeId id, size_t place) const {
-    if (names_.contains(id)) return false;
-    return std::any_of(order_.begin() + static_cast<ptrdiff_t>(place), order_.end(),
-                       [&](NodeId user) { return Uses(graph_.node(user), id); });
+    return !names_.contains(id) && last_uses_[id] >= place;
   }
 
   const ValidGraph& graph_;
+  const NodeCodes& codes_;
   const Dims& sizes_;
   const Strategy strategy_;
   std::vector<bool> multiplied_;
@@ -299,34 +360,20 @@ class Partitioner {
   std::vector<NodeId> origins_;  ///< the node of which each is a reshape, or itself
   std::vector<size_t> places_;   ///< of each node in `order_`
   std::vector<NodeId> order_;
+  std::vector<size_t> last_uses_;  ///< the last place of each node's users
   int64_t most_ = 1;
-};
-
-/// The costs that were asked for, because the strategies have most subgraphs in common.
-class CostCache {
- public:
-  explicit CostCache(const SubgraphCost& cost) : cost_(cost) {}
-  std::optional<double> Of(const ValidGraph& part, double most) {
-    const auto [known, fresh] = known_.try_emplace(part.ContentDigest());
-    auto& [own, asked] = known->second;
-    if (fresh || (!own && most > asked)) own = cost_(part, most), asked = most;
-    return own;
-  }
-
- private:
-  const SubgraphCost& cost_;
-  /// By the part's digest: its cost, if there is one, and the limit that it was asked for with
-  std::map<Digest, std::pair<std::optional<double>, double>> known_;
+  // The key that is being made: by node its number, and the visit in which it got it
+  std::vector<int32_t> local_, seen_;
+  std::vector<int32_t> key_;
+  int32_t visit_ = 0, made_ = 0;
 };
 
 }  // namespace
 
-std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const Dims& sizes,
-                                                 const SubgraphCost& cost) {
-  CostCache known(cost);
-  const SubgraphCost known_cost = [&](const ValidGraph& part, double most) {
-    return known.Of(part, most);
-  };
+std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& sizes,
+                                           const SubgraphCost& cost) {
+  CostCache costs(cost);
+  const NodeCodes codes(graph);
   PartitionPlan best;
   std::vector<std::pair<bool, std::vector<NodeId>>> tried;
   for (const Strategy strategy : {Strategy{},
@@ -334,14 +381,13 @@ std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const 
                                   {.small_first = true},
                                   {.repeats = false, .small_first = true},
                                   {.deep_first = true}}) {
-    Partitioner partitioner(graph, sizes, strategy);
+    Partitioner partitioner(graph, codes, sizes, strategy);
     // Strategies give the same order if nothing is repeated or all values have one size.
     const auto order = std::pair(partitioner.repeats(), partitioner.order());
     if (std::ranges::find(tried, order) != tried.end()) continue;
     tried.push_back(order);
     const double least = best.cost * (strategy.usual() ? 1 : kClearly);
-    if (PartitionPlan other = partitioner.Run(known_cost); other.cost < least)
-      best = std::move(other);
+    if (PartitionPlan other = partitioner.Run(costs); other.cost < least) best = std::move(other);
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }

@@ -13,12 +13,20 @@ namespace atunner::graph {
 /// for less than `limit`.
 using SubgraphCost = std::function<std::optional<double>(const ValidGraph& part, double limit)>;
 
+/// A subgraph for one kernel.
+struct Part {
+  ValidGraph graph;
+  /// The nodes of the whole graph that it computes, in the order of computing. Values that are
+  /// computed again in each subgraph that needs them are not among them.
+  std::vector<NodeId> nodes;
+};
+
 /// The subgraphs in the order in which they run; a single one if that is cheapest. A value that a
 /// later subgraph takes from an earlier one is an output of the one and an input of the other, with
 /// the same name: the graph's own name if it is an output of the graph. Symbols stay symbols; costs
 /// are compared at `sizes`. nullopt if some node is in no subgraph that has a cost.
-std::optional<std::vector<ValidGraph>> Partition(const ValidGraph& graph, const Dims& sizes,
-                                                 const SubgraphCost& cost);
+std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& sizes,
+                                           const SubgraphCost& cost);
 
 /// True if the subgraph has at most one contraction, scan, sort or scatter (an anchor); with
 /// `pairs`, also if it has two contractions that share an operand, and one output.

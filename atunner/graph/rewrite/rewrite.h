@@ -13,10 +13,15 @@
 // | WithoutSingleElementScatters | scatter of one update per row | select(index(-1) == i, u, x) |
 // | WithConstantIndexTables | scatter_sum at constant indices | gather by a table, reduce_sum |
 // | WithSplitSorts | sort of 8 rows of 10^6 elements | sorts of parts, then of their first |
+// | WithTransposesInProducts | t = transpose(b), contract(a, t) | contract(a, b) |
+// | WithMapsBeforeTransposes | y = exp(transpose(convolution)) | y = transpose(exp(convolution)) |
+//
+// The last two have headers of their own.
 //
 // Where they are used: every task goes through FuseMaps. The partition of a graph into kernels
-// first applies WithoutSingleElementScatters, WithConstantIndexTables, WithSplitSorts and
-// WithCanonicalMatmuls, and fuses again. Families of reductions apply WithReducedAxesKept and
+// first applies WithoutSingleElementScatters, WithConstantIndexTables, WithSplitSorts,
+// WithTransposesInProducts and WithCanonicalMatmuls, fuses, applies WithMapsBeforeTransposes, and
+// fuses again. Families of reductions apply WithReducedAxesKept and
 // MergeAxes, so that a row is always the last axis.
 #pragma once
 

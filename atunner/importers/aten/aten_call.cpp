@@ -265,6 +265,13 @@ Value AtenCall::Filled(const Integers& sizes, DType dtype, double value) {
 
 Value AtenCall::Library(std::string_view name, DType dtype, const std::vector<Value>& operands,
                         const Attributes& attributes, size_t stated) {
+  const std::vector<Value> results = LibraryResults(name, dtype, operands, attributes, stated);
+  return results.empty() ? Value{} : results[0];
+}
+
+std::vector<Value> AtenCall::LibraryResults(std::string_view name, DType dtype,
+                                            const std::vector<Value>& operands,
+                                            const Attributes& attributes, size_t stated) {
   if (!g.ok()) return {};
   graph::Request request{dtype, {}, attributes};
   std::string key = fmt::format("{} {}", name, Name(dtype));
@@ -279,11 +286,13 @@ Value AtenCall::Library(std::string_view name, DType dtype, const std::vector<Va
     const auto found = graph::FindInLibrary(name);
     ATUNNER_CHECK(found.has_value());
     auto built = graph::Build(*found, request);
-    if (!built) return g.Fail(built.error());
+    if (!built) {
+      g.Fail(built.error());
+      return {};
+    }
     at = cache_.emplace(std::move(key), *std::move(built)).first;
   }
-  const std::vector<Value> results = Inline(g, at->second, operands);
-  return results.empty() ? Value{} : results[0];
+  return Inline(g, at->second, operands);
 }
 
 Value AtenCall::Fail(std::string what, std::string hint) {

@@ -81,6 +81,10 @@ class AtenCall {
   graph::Value Library(std::string_view name, DType dtype,
                        const std::vector<graph::Value>& operands, const Attributes& attributes = {},
                        size_t stated = 3);
+  /// Library with all results of the operator; none after an error.
+  std::vector<graph::Value> LibraryResults(std::string_view name, DType dtype,
+                                           const std::vector<graph::Value>& operands,
+                                           const Attributes& attributes = {}, size_t stated = 3);
 
   graph::Value Fail(std::string what, std::string hint = {});
   /// Fails unless `condition`; returns `condition`.

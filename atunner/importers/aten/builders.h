@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "atunner/graph/library/windows.h"
 #include "atunner/importers/aten/aten_call.h"
 
 namespace atunner::importers {
@@ -82,6 +83,7 @@ ATUNNER_BUILDER(AlongAxis);  ///< text: softmax, log_softmax, cumsum, cumprod
 
 // norms.cpp
 ATUNNER_BUILDER(LayerNorm);
+ATUNNER_BUILDER(LayerNormWithStatistics);
 ATUNNER_BUILDER(GroupNorm);
 ATUNNER_BUILDER(BatchNorm);
 ATUNNER_BUILDER(InstanceNorm);
@@ -99,7 +101,34 @@ ATUNNER_BUILDER(PairLoss);  ///< text: the expression over self and target
 ATUNNER_BUILDER(NllLoss);
 ATUNNER_BUILDER(CrossEntropy);
 
+// backward.cpp
+ATUNNER_BUILDER(GeluBackward);
+ATUNNER_BUILDER(SoftmaxBackward);
+ATUNNER_BUILDER(LogSoftmaxBackward);
+ATUNNER_BUILDER(LayerNormBackward);
+ATUNNER_BUILDER(BatchNormBackward);
+ATUNNER_BUILDER(EmbeddingBackward);
+ATUNNER_BUILDER(SliceBackward);
+ATUNNER_BUILDER(SelectBackward);
+
+// windows_backward.cpp
+ATUNNER_BUILDER(ConvolutionBackward);
+ATUNNER_BUILDER(MaxPoolBackward);  ///< text: the number of axes
+
+// losses.cpp
+ATUNNER_BUILDER(NllLossBackward);
+ATUNNER_BUILDER(MseLossBackward);
+
 #undef ATUNNER_BUILDER
+
+// windows.cpp, for the gradients too
+/// The geometry of a convolution's windows, with "same" and "valid" as paddings too.
+graph::WindowAxes ConvolutionAxes(AtenCall& call, size_t n, graph::Value w);
+/// The geometry of pooling of x in windows of `size`.
+graph::WindowAxes PoolingAxes(AtenCall& call, graph::Value x, size_t n, const Integers& size);
+/// The largest element of each window; of equal ones the first takes the gradient.
+graph::Value LargestOfWindows(graph::GraphBuilder& g, graph::Value x, const Integers& size,
+                              const graph::WindowAxes& axes);
 
 /// A result of a loss over all elements: 0 leaves it, 1 is the mean and 2 the sum.
 graph::Value Reduced(AtenCall& call, graph::Value x, int64_t reduction);

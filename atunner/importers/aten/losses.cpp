@@ -1,6 +1,8 @@
 // Losses of whole batches.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "atunner/importers/aten/builders.h"
 
 namespace atunner::importers {
@@ -15,12 +17,17 @@ Integers AllAxes(const AtenCall& call, Value x) {
   return axes;
 }
 
-/// -weight[label] · log_probabilities[…, label] of each row; rows of `ignore_index` count nothing.
-/// Classes are the second axis, or the only one.
-std::vector<Value> LossOfLabels(AtenCall& call, Value log_probabilities) {
+/// Which class each label is, and the classes' weights.
+struct LabelledClasses {
+  Value hit;       ///< bool, in the shape of the log probabilities; false for `ignore_index`
+  Value weight;    ///< of each class, in a shape that broadcasts
+  size_t classes;  ///< the axis of classes: the second one, or the only one
+};
+
+std::optional<LabelledClasses> ClassesOf(AtenCall& call, Value log_probabilities) {
   const Value labels = call.g.Cast(call.Tensor("target"), DType::kInt64);
   const Integers sizes = call.SizesOf(log_probabilities);
-  if (!call.Check(!sizes.empty(), "a loss of a scalar")) return {};
+  if (!call.Check(!sizes.empty(), "a loss of a scalar")) return std::nullopt;
   const size_t classes = sizes.size() == 1 ? 0 : 1;
   Integers shape(sizes.size(), 1);
   shape[classes] = sizes[classes];
@@ -35,6 +42,14 @@ std::vector<Value> LossOfLabels(AtenCall& call, Value log_probabilities) {
   const Value weight = call.Has("weight")
                            ? call.Reshape(call.g.Cast(call.Tensor("weight"), type), shape)
                            : call.Filled(shape, type, 1);
+  return LabelledClasses{hit, weight, classes};
+}
+
+/// -weight[label] · log_probabilities[…, label] of each row; rows of `ignore_index` count nothing.
+std::vector<Value> LossOfLabels(AtenCall& call, Value log_probabilities) {
+  const auto labelled = ClassesOf(call, log_probabilities);
+  if (!labelled) return {};
+  const auto& [hit, weight, classes] = *labelled;
   const Integers along = {static_cast<int64_t>(classes)};
   const Value losses = call.g.Reduce(
       Combine::kSum, call.g.Map("select(a, -b * c, 0)", {hit, log_probabilities, weight}), along);
@@ -61,6 +76,32 @@ std::vector<Value> PairLoss(AtenCall& call, std::string_view text) {
 
 std::vector<Value> NllLoss(AtenCall& call, std::string_view) {
   return LossOfLabels(call, call.Tensor("self"));
+}
+
+/// -weight of the label's class, times the loss's gradient, and divided by the weights' sum where
+/// the loss is a mean.
+std::vector<Value> NllLossBackward(AtenCall& call, std::string_view) {
+  const Value x = call.Tensor("self");
+  const auto labelled = ClassesOf(call, x);
+  if (!labelled) return {};
+  Value dy = call.g.Cast(call.Tensor("grad_output"), call.TypeOf(x));
+  const int64_t reduction = call.Whole("reduction");
+  if (reduction == 0) {
+    Integers one = call.SizesOf(x);
+    one[labelled->classes] = 1;
+    dy = call.Reshape(dy, one);
+  }
+  if (reduction == 1)
+    dy = call.g.Map("a / b", {dy, call.g.Cast(call.Tensor("total_weight"), call.TypeOf(x))});
+  return {call.g.Map("select(a, -b * c, 0)", {labelled->hit, labelled->weight, dy})};
+}
+
+std::vector<Value> MseLossBackward(AtenCall& call, std::string_view) {
+  const Value x = call.Tensor("self");
+  double count = 1;
+  for (const int64_t size : call.SizesOf(x)) count *= static_cast<double>(size);
+  const double scale = call.Whole("reduction") == 1 ? 2 / count : 2;
+  return Expression(call, fmt::format("grad_output * (self - target) * {}", scale));
 }
 
 std::vector<Value> CrossEntropy(AtenCall& call, std::string_view) {

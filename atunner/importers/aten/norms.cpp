@@ -1,4 +1,4 @@
-// Normalisations. Statistics that training needs are not made: models in inference do not use them.
+// Normalisations.
 #include <algorithm>
 #include <numeric>
 
@@ -18,6 +18,29 @@ Value PerChannel(AtenCall& call, std::string_view name, int64_t channels, DType 
 
 int64_t CountOf(const Integers& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// The mean of x over these axes, which stay with extent 1, and the reciprocal deviation.
+std::vector<Value> Statistics(AtenCall& call, Value x, const Integers& axes) {
+  if (!call.g.ok()) return {};
+  const Value wide = call.Wide(x);
+  const Value mean = call.g.Reduce(graph::Combine::kMean, wide, axes, true);
+  const Value centred = call.g.Map("a - b", {wide, mean});
+  const Value variance = call.g.Reduce(graph::Combine::kMean, call.g.Map("a * a", {centred}), axes,
+                                       true);
+  const Value eps = call.g.Scalar(call.TypeOf(wide), call.Real("eps"));
+  return {mean, call.g.Map("rsqrt(a + b)", {variance, eps})};
+}
+
+/// y, and the statistics of each channel of x.
+std::vector<Value> WithStatistics(AtenCall& call, Value x, Value y) {
+  Integers axes = {0};
+  for (size_t axis = 2; axis < call.ShapeOf(x).size(); ++axis)
+    axes.push_back(static_cast<int64_t>(axis));
+  std::vector<Value> results = {y};
+  for (const Value each : Statistics(call, x, axes))
+    results.push_back(call.Reshape(each, {call.Size(x, 1)}));
+  return results;
 }
 
 }  // namespace
@@ -49,6 +72,19 @@ std::vector<Value> LayerNorm(AtenCall& call, std::string_view text) {
   return {flat ? y : call.Reshape(y, sizes)};
 }
 
+/// y, and the mean and the reciprocal deviation of each row.
+std::vector<Value> LayerNormWithStatistics(AtenCall& call, std::string_view text) {
+  std::vector<Value> results = LayerNorm(call, text);
+  if (!call.g.ok()) return {};
+  const Value x = call.Tensor("input");
+  const auto rank = static_cast<int64_t>(call.ShapeOf(x).size());
+  Integers axes;
+  for (auto i = static_cast<int64_t>(call.Wholes("normalized_shape").size()); i > 0; --i)
+    axes.push_back(rank - i);
+  for (const Value each : Statistics(call, x, axes)) results.push_back(each);
+  return results;
+}
+
 std::vector<Value> GroupNorm(AtenCall& call, std::string_view text) {
   const Value x = call.Tensor("input");
   const int64_t channels = call.Size(x, 1);
@@ -59,8 +95,8 @@ std::vector<Value> GroupNorm(AtenCall& call, std::string_view text) {
                        {{"eps", call.Real("eps")}, {"groups", call.Whole(text)}}, 1)};
 }
 
-/// In inference the moments are given; in training they are those of the batch, and the running
-/// ones stay as they are.
+/// In inference the moments are given; in training they are those of the batch, which are results
+/// too, and the running ones stay as they are.
 std::vector<Value> BatchNorm(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("input");
   const int64_t channels = call.Size(x, 1);
@@ -69,7 +105,8 @@ std::vector<Value> BatchNorm(AtenCall& call, std::string_view) {
   const Value bias = PerChannel(call, "bias", channels, type, 0);
   const Attributes eps = {{"eps", call.Real("eps")}};
   const bool trains = (call.Has("training") && call.Flag("training")) || !call.Has("running_mean");
-  if (trains) return {call.Library("batch_norm", type, {x, weight, bias}, eps, 1)};
+  if (trains)
+    return WithStatistics(call, x, call.Library("batch_norm", type, {x, weight, bias}, eps, 1));
   const Value mean = PerChannel(call, "running_mean", channels, type, 0);
   const Value variance = PerChannel(call, "running_var", channels, type, 1);
   return {call.Library("batch_norm_inference", type, {x, mean, variance, weight, bias}, eps, 1)};

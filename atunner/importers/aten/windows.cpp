@@ -46,6 +46,8 @@ Value WithBias(AtenCall& call, Value y, size_t n) {
   return call.g.Map("a + b", {y, call.Reshape(bias, sizes)});
 }
 
+}  // namespace
+
 /// The windows' geometry, with "same" and "valid" as paddings too.
 WindowAxes ConvolutionAxes(AtenCall& call, size_t n, Value w) {
   WindowAxes axes(n);
@@ -64,6 +66,8 @@ WindowAxes ConvolutionAxes(AtenCall& call, size_t n, Value w) {
   return axes;
 }
 
+namespace {
+
 std::vector<Value> Convolved(AtenCall& call, size_t n, bool transposed) {
   const Image image = ImageOf(call, "input", n);
   const Value w = call.Tensor("weight");
@@ -79,6 +83,8 @@ std::vector<Value> Convolved(AtenCall& call, size_t n, bool transposed) {
 }
 
 size_t NumberIn(std::string_view text) { return static_cast<size_t>(text[0] - '0'); }
+
+}  // namespace
 
 /// The geometry of pooling. `ceil_mode` adds a window that begins inside of the image or of the
 /// padding in front, and may end behind the padding.
@@ -102,6 +108,8 @@ WindowAxes PoolingAxes(AtenCall& call, Value x, size_t n, const Integers& size) 
   }
   return axes;
 }
+
+namespace {
 
 Integers InnerAxes(size_t n) {
   Integers axes;
@@ -144,15 +152,20 @@ std::vector<Value> TransposedConvolution(AtenCall& call, std::string_view text) 
   return Convolved(call, NumberIn(text), true);
 }
 
+Value LargestOfWindows(graph::GraphBuilder& g, Value x, const Integers& size,
+                       const WindowAxes& axes) {
+  const Value windows = graph::Windows(g, x, 2, size, axes,
+                                       -std::numeric_limits<double>::infinity());
+  return g.Add(graph::Reduce{Combine::kMax, InnerAxes(size.size()), false, /*first=*/true},
+               {windows});
+}
+
 std::vector<Value> MaxPool(AtenCall& call, std::string_view text) {
   const size_t n = NumberIn(text);
   const Image image = ImageOf(call, "self", n);
   const Integers size = call.PerAxis("kernel_size", n, 1);
   const WindowAxes axes = PoolingAxes(call, image.x, n, size);
-  const Value windows = graph::Windows(call.g, image.x, 2, size, axes,
-                                       -std::numeric_limits<double>::infinity());
-  const graph::Reduce largest{Combine::kMax, InnerAxes(n), false, /*first=*/true};
-  return {AsGiven(call, image, call.g.Add(largest, {windows}))};
+  return {AsGiven(call, image, LargestOfWindows(call.g, image.x, size, axes))};
 }
 
 std::vector<Value> AvgPool(AtenCall& call, std::string_view text) {

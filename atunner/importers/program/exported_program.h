@@ -64,9 +64,15 @@ struct ProgramInput {
   std::string qualified_name;  ///< "layers.0.weight"; empty for inputs of users
 };
 
+/// What a result is in a program. Gradients and losses are results of training steps.
+enum class OutputRole : uint8_t { kResult, kLoss, kGradient, kUpdate };
+
 struct ProgramOutput {
-  std::string name;     ///< the value's name in the graph
-  std::string mutates;  ///< the buffer or input whose new value it is; empty: a result
+  std::string name;  ///< the value's name in the graph
+  OutputRole role = OutputRole::kResult;
+  /// kUpdate: the parameter, buffer or input whose new value it is; kGradient: the parameter or
+  /// input by which the loss is differentiated; else empty
+  std::string of;
 };
 
 struct ExportedProgram {

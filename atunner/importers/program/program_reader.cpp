@@ -249,6 +249,12 @@ class Reader {
     return {};
   }
 
+  static OutputRole RoleOf(std::string_view kind) {
+    if (kind == "loss_output") return OutputRole::kLoss;
+    if (kind.starts_with("gradient_to_")) return OutputRole::kGradient;
+    return kind.ends_with("_mutation") ? OutputRole::kUpdate : OutputRole::kResult;
+  }
+
   Status ReadOutputs(const ForeignJson& json) {
     if (!json.is_array()) return Wrong("signature.output_specs", "a list");
     for (const ForeignJson& each : json) {
@@ -261,13 +267,14 @@ class Reader {
         program_.notes.push_back("an output that is no tensor is ignored");
         continue;
       }
-      std::string mutates;
-      for (const char* field : {"buffer_name", "user_input_name"}) {
-        const ForeignJson& changed = Member(*spec->second, field);
-        if (spec->first.ends_with("_mutation") && changed.is_string())
-          mutates = changed.get<std::string>();
+      std::string of;
+      for (const char* field : {"parameter_name", "buffer_name", "user_input_name"}) {
+        const ForeignJson& named = Member(*spec->second, field);
+        if (named.is_string()) of = named.get<std::string>();
       }
-      program_.outputs.push_back({*name, std::move(mutates)});
+      const OutputRole role = RoleOf(spec->first);
+      if (role == OutputRole::kResult || role == OutputRole::kLoss) of.clear();
+      program_.outputs.push_back({*name, role, std::move(of)});
     }
     return {};
   }

@@ -14,14 +14,14 @@
 
 #include "atunner/base/files.h"
 #include "atunner/device/profiles.h"
+#include "atunner/fusion/fusion_plan.h"
+#include "atunner/fusion/plan_text.h"
 #include "atunner/graph/operation.h"
 #include "atunner/graph/text.h"
 #include "atunner/importers/divide_model.h"
 #include "atunner/importers/import_model.h"
 #include "atunner/importers/model_file.h"
-#include "atunner/jobs/operators/graph_summary.h"
-#include "atunner/operators/graph_operator.h"
-#include "faces/cli/output/field_paths.h"
+#include "faces/cli/flags/model_source.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/verb_list.h"
 
@@ -33,22 +33,6 @@ struct GraphFlags {
   std::string target = "H100";
   std::string dot;
 };
-
-/// A graph, and what is known of the model that it is from.
-struct Source {
-  graph::ValidGraph graph;
-  std::optional<importers::ImportedModel> model;
-};
-
-Result<Source> ReadSource(const std::string& path) {
-  if (importers::IsModelFile(path)) {
-    ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path));
-    return Source{model.graph, std::move(model)};
-  }
-  ATUNNER_TRY(const std::string text, ReadFile(path));
-  ATUNNER_TRY(graph::ValidGraph graph, graph::Parse(text, path));
-  return Source{std::move(graph), std::nullopt};
-}
 
 std::string_view NameOf(importers::InputKind kind) {
   switch (kind) {
@@ -75,7 +59,7 @@ std::map<std::string, int> KindsOf(const graph::ValidGraph& graph) {
   return kinds;
 }
 
-Json JsonOfInputs(const Source& source) {
+Json JsonOfInputs(const ModelSource& source) {
   Json inputs = Json::array();
   for (size_t i = 0; i < source.graph.inputs().size(); ++i) {
     const graph::Node& node = source.graph.node(source.graph.inputs()[i]);
@@ -94,16 +78,16 @@ Json JsonOfInputs(const Source& source) {
   return inputs;
 }
 
-Json JsonOf(const Source& source, const jobs::GraphSummary& summary) {
-  Json parts = Json::array();
-  for (const jobs::PartSummary& part : summary.parts)
-    parts.push_back({{"family", part.family},
-                     {"inputs", part.inputs},
-                     {"outputs", part.outputs},
-                     {"nodes", part.nodes},
-                     {"bytes", part.bytes},
-                     {"flops", part.flops},
-                     {"kernels", part.kernels}});
+double BytesOfEnds(const graph::ValidGraph& graph) {
+  double bytes = 0;
+  for (const graph::NodeId input : graph.inputs())
+    bytes += fusion::BytesOf(graph.node(input).type, {});
+  for (const graph::Output& output : graph.outputs())
+    bytes += fusion::BytesOf(graph.node(output.node).type, {});
+  return bytes;
+}
+
+Json JsonOf(const ModelSource& source, const fusion::FusionPlan& plan) {
   Json outputs = Json::array();
   for (const graph::Output& output : source.graph.outputs())
     outputs.push_back(
@@ -114,16 +98,18 @@ Json JsonOf(const Source& source, const jobs::GraphSummary& summary) {
     for (const auto& [name, count] : source.model->operators) operators[name] = count;
     for (const std::string& note : source.model->notes) notes.push_back(note);
   }
+  Json fused = fusion::JsonOf(plan);
   return {{"name", source.graph.name()},
-          {"nodes", summary.nodes},
+          {"nodes", source.graph.nodes().size() - source.graph.inputs().size()},
           {"kinds", KindsOf(source.graph)},
           {"operators", operators},
           {"inputs", JsonOfInputs(source)},
           {"outputs", outputs},
-          {"bytes", summary.bytes},
-          {"flops", summary.flops},
-          {"kernels", summary.kernels},
-          {"parts", parts},
+          {"bytes", BytesOfEnds(source.graph)},
+          {"flops", plan.flops},
+          {"kernels", plan.after.launches},
+          {"parts", fused["groups"]},
+          {"boundaries", fused["boundaries"]},
           {"notes", notes}};
 }
 
@@ -134,17 +120,16 @@ std::string Counted(const std::map<std::string, int>& counts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-void PrintText(const Source& source, const jobs::GraphSummary& summary) {
-  fmt::print("{}: {} nodes, {:.3g} MB in and out, {:.4g} GFLOP, {} kernels\n", source.graph.name(),
-             summary.nodes, summary.bytes / 1e6, summary.flops / 1e9, summary.kernels);
+void PrintText(const ModelSource& source, const fusion::FusionPlan& plan, bool explain) {
+  fmt::print("{}: {} nodes, {:.3g} MB in and out\n", source.graph.name(),
+             source.graph.nodes().size() - source.graph.inputs().size(),
+             BytesOfEnds(source.graph) / 1e6);
   if (source.model) {
     fmt::print("operators: {}\n", Counted(source.model->operators));
     for (const std::string& note : source.model->notes) fmt::print("note: {}\n", Printable(note));
   }
   fmt::print("nodes: {}\n", Counted(KindsOf(source.graph)));
-  for (const jobs::PartSummary& part : summary.parts)
-    fmt::print("part {}: {} nodes, {:.3g} MB, {:.4g} GFLOP, {} kernel{}\n", part.family, part.nodes,
-               part.bytes / 1e6, part.flops / 1e9, part.kernels, part.kernels == 1 ? "" : "s");
+  fmt::print("{}", Printable(fusion::TextOf(plan, explain)));
 }
 
 /// The graph in Graphviz's language.
@@ -168,10 +153,10 @@ std::string DotOf(const graph::ValidGraph& graph) {
   return text + "}\n";
 }
 
-Result<jobs::GraphSummary> SummaryOf(const Source& source, const std::string& gpu) {
+Result<fusion::FusionPlan> PlanOf(const ModelSource& source, const std::string& gpu) {
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(gpu));
-  ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(source.graph, {}));
-  return jobs::SummaryOf(Task::Of(spec), profile);
+  const fusion::PlanRequest request{.inputs = InputFacts(source)};
+  return fusion::PlanFusion(source.graph, request, profile);
 }
 
 /// A model with operators that are left to the framework: the graphs between them.
@@ -190,10 +175,10 @@ Result<int> GraphOfDivided(const importers::DividedModel& model, const GraphFlag
                    Printable(fmt::format("{}", fmt::join(call->writes, ", "))));
       continue;
     }
-    const Source source{std::get<importers::ModelSegment>(step).graph, std::nullopt};
-    ATUNNER_TRY(const jobs::GraphSummary summary, SummaryOf(source, flags.target));
-    if (!context.common.json) PrintText(source, summary);
-    segments.push_back(JsonOf(source, summary));
+    const ModelSource source{std::get<importers::ModelSegment>(step).graph, std::nullopt};
+    ATUNNER_TRY(const fusion::FusionPlan plan, PlanOf(source, flags.target));
+    if (!context.common.json) PrintText(source, plan, context.common.explain);
+    segments.push_back(JsonOf(source, plan));
   }
   if (context.common.json)
     PrintJson({{"segments", segments}, {"externs", externs}, {"notes", model.notes}});
@@ -202,7 +187,7 @@ Result<int> GraphOfDivided(const importers::DividedModel& model, const GraphFlag
 
 /// The division of a model, if an operator of it is unknown.
 Result<std::optional<importers::DividedModel>> DividedModelOf(const std::string& path) {
-  if (!importers::IsModelFile(path)) return std::nullopt;
+  if (!importers::IsModelFile(path) || importers::IsOnnxFile(path)) return std::nullopt;
   ATUNNER_TRY(const importers::ModelFile file, importers::ReadModelFile(path));
   const std::vector<bool> needed = importers::NeededNodes(file.program);
   bool known = true;
@@ -215,13 +200,13 @@ Result<std::optional<importers::DividedModel>> DividedModelOf(const std::string&
 Result<int> Graph(const GraphFlags& flags, const Context& context) {
   ATUNNER_TRY(const auto divided, DividedModelOf(flags.file));
   if (divided) return GraphOfDivided(*divided, flags, context);
-  ATUNNER_TRY(const Source source, ReadSource(flags.file));
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(flags.file));
   if (!flags.dot.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
-  ATUNNER_TRY(const jobs::GraphSummary summary, SummaryOf(source, flags.target));
+  ATUNNER_TRY(const fusion::FusionPlan plan, PlanOf(source, flags.target));
   if (context.common.json)
-    PrintJson(JsonOf(source, summary));
+    PrintJson(JsonOf(source, plan));
   else
-    PrintText(source, summary);
+    PrintText(source, plan, context.common.explain);
   return 0;
 }
 

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/files.h"
+#include "atunner/device/profiles.h"
+#include "atunner/fusion/training_text.h"
+#include "faces/cli/flags/model_source.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/field_paths.h"
@@ -13,6 +16,7 @@
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/capture_flags.h"
 #include "faces/cli/verbs/interrupt.h"
+#include "faces/cli/verbs/training_plan.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 
@@ -21,6 +25,7 @@ namespace {
 
 struct PredictFlags {
   std::string file;
+  std::string training_graph;
   std::string kernel;
   TaskFlags task;
   std::string target;
@@ -85,8 +90,24 @@ Result<int> PredictProgram(const PredictFlags& flags, const Context& context) {
   return ShowCapture({capture.out, flags.target, false}, context);
 }
 
+/// A training step: time of each part, of the whole, and the peak of its memory.
+Result<int> PredictStep(const PredictFlags& flags, const Context& context) {
+  if (!flags.file.empty() || !flags.task.operator_name.empty() || !flags.task.graph.empty())
+    return Invalid("either a kernel or a training step", flags.training_graph);
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(flags.training_graph));
+  ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
+  ATUNNER_TRY(const fusion::TrainingPlan plan,
+              PlanOfStep(source, profile, fusion::Roundings::kWhereExact));
+  if (context.common.json)
+    PrintJson(fusion::PredictionJson(plan, profile.full_name));
+  else
+    fmt::print("{}", Printable(fusion::PredictionText(plan, profile.full_name)));
+  return 0;
+}
+
 Result<int> Predict(const PredictFlags& flags, const Context& context) {
   if (!context.program.empty()) return PredictProgram(flags, context);
+  if (!flags.training_graph.empty()) return PredictStep(flags, context);
   ATUNNER_TRY(const jobs::PredictRequest request, RequestOf(flags));
   const Common& common = context.common;
   Machine machine(common.store);
@@ -123,6 +144,9 @@ void AddPredict(VerbList& verbs) {
   verb->add_option("--dtype", flags->task.dtype, "float32, float16 or bfloat16");
   verb->add_option("--attr", flags->task.attributes, "operator attribute, key=value");
   verb->add_option("--graph", flags->task.graph, "file.atg: a graph in text form (docs/graph.md)");
+  verb->add_option(
+      "--training-graph", flags->training_graph,
+      "a training step that atunner.capture_step wrote: time of each part, peak memory");
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096; else the end of its range");
   verb->add_option("--target-gpu", flags->target,

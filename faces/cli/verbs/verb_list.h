@@ -59,6 +59,7 @@ class VerbList {
 // In the order of the help text.
 void AddOptimize(VerbList& verbs);
 void AddGraph(VerbList& verbs);
+void AddFusion(VerbList& verbs);
 void AddTune(VerbList& verbs);
 void AddPredict(VerbList& verbs);
 void AddHardwareOptimize(VerbList& verbs);

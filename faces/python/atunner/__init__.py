@@ -21,5 +21,14 @@ or, with PyTorch 2.1 and later, all at once:
 from ._backend import BackendError, compile_graph
 from ._capture import CaptureError, capture
 from ._plan import Plan, load
+from ._step import capture_step
 
-__all__ = ["BackendError", "CaptureError", "Plan", "capture", "compile_graph", "load"]
+__all__ = [
+    "BackendError",
+    "CaptureError",
+    "Plan",
+    "capture",
+    "capture_step",
+    "compile_graph",
+    "load",
+]

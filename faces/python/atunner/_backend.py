@@ -141,7 +141,7 @@ def _write(graph_module: torch.fx.GraphModule, values: Sequence[Any], folder: st
     inputs = users + [given for given, _ in lifted]
     tensors = list(values) + [tensor for _, tensor in lifted]
     noted = _meta_results(graph_module.graph, tensors)
-    program = program_json(graph_module, inputs, tensors, noted)
+    program = program_json(graph_module, inputs, tensors, returned=noted)
     files = _files(program, lifted)
     files["model.json"] = json.dumps(program, sort_keys=True).encode()
     digest = hashlib.sha256()

@@ -35,6 +35,13 @@ class Input(NamedTuple):
     qualified_name: str  #: "layers.0.weight"; "" for inputs of users
 
 
+class Output(NamedTuple):
+    """A result of the traced graph."""
+
+    kind: str  #: user_output, loss_output, gradient_to_parameter, or …_mutation
+    qualified_name: str  #: of the parameter or buffer; "" for others
+
+
 def tensor_meta(tensor: torch.Tensor) -> Dict[str, Any]:
     """Type and shape of a tensor."""
     if tensor.dtype not in SCALAR_TYPES:
@@ -184,6 +191,15 @@ def _input_spec(name: str, given: Input) -> Dict[str, Any]:
     return {given.kind: spec}
 
 
+def _output_spec(argument: Dict[str, Any], given: Output) -> Dict[str, Any]:
+    spec = {"arg": argument}
+    if given.kind.startswith("buffer"):
+        spec["buffer_name"] = given.qualified_name
+    elif given.qualified_name:
+        spec["parameter_name"] = given.qualified_name
+    return {given.kind: spec}
+
+
 def _results(node: Any) -> List[torch.fx.Node]:
     """The tensors among a graph's results, which may be nested."""
     if isinstance(node, torch.fx.Node):
@@ -199,23 +215,25 @@ def program_json(
     graph_module: torch.fx.GraphModule,
     inputs: Sequence[Input],
     values: Sequence[torch.Tensor],
-    results: Optional[Dict[torch.fx.Node, Any]] = None,
+    results: Sequence[Output] = (),
+    returned: Optional[Dict[torch.fx.Node, Any]] = None,
 ) -> Dict[str, Any]:
-    """The program of a graph with these inputs, whose placeholders have these values. `results` is
-    what each node returns; without it the graph is run once."""
-    if results is None:
+    """The program of a graph with these inputs, whose placeholders have these values. Without
+    `results` all are the user's. `returned` is what each node returns; without it the graph is run
+    once."""
+    if returned is None:
         shapes = _Shapes(graph_module)
         with torch.no_grad():
             shapes.run(*values)
-        results = shapes.results
-    writer = _Writer(graph_module, results)
+        returned = shapes.results
+    writer = _Writer(graph_module, returned)
     nodes: List[Dict[str, Any]] = []
     placeholders: List[str] = []
     outputs: List[torch.fx.Node] = []
     for node in graph_module.graph.nodes:
         if node.op == "placeholder":
             placeholders.append(node.name)
-            writer._tensor(node.name, results[node])
+            writer._tensor(node.name, returned[node])
         elif node.op == "output":
             outputs = _results(node.args[0])
         elif node.op == "call_function" and not _is_item(node):
@@ -223,6 +241,7 @@ def program_json(
         elif not _is_item(node):
             raise CaptureError(f"'{node.name}' is a node of the kind {node.op}")
     named = [{"as_tensor": {"name": node.name}} for node in outputs]
+    kinds = list(results) or [Output("user_output", "")] * len(named)
     return {
         "graph_module": {
             "graph": {
@@ -236,7 +255,7 @@ def program_json(
             },
             "signature": {
                 "input_specs": [_input_spec(n, i) for n, i in zip(placeholders, inputs)],
-                "output_specs": [{"user_output": {"arg": output}} for output in named],
+                "output_specs": [_output_spec(arg, kind) for arg, kind in zip(named, kinds)],
             },
             "module_call_graph": [],
         },

@@ -41,6 +41,10 @@ DEVICE Pixel pixel_at(unsigned number, unsigned numbers) {
   return {(int)(number / ROUNDED), (int)(rest / (LONG_H * LONG_W)), (int)(rest / LONG_W % LONG_H),
           (int)(rest % LONG_W), number < numbers && rest < PIXELS};
 }
+/// Positions beyond an image's pixels count as its last one; for results without phases.
+DEVICE long long pixel_number(long long position) {
+  return position / ROUNDED * PIXELS + min((int)(position % ROUNDED), PIXELS - 1);
+}
 /// Element of y, or -1.
 DEVICE long long position(const Pixel& pixel, int filter) {
   const int d = pixel.d * INNER_D + phase_d(), h = pixel.h * INNER_H + phase_h(),

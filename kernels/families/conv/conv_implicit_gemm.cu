@@ -261,19 +261,38 @@ DEVICE float result(const Sums& sums, int j, int half, int e) {
 /// Neighbouring elements of the result, from phase r of a position on: EACH phases of ALONG
 /// positions.
 typedef Units<T, Y_PIECE> Piece;
-DEVICE Piece piece_at(const T* staging) {
+template <class S>
+DEVICE Units<S, Y_PIECE> piece_at(const S* staging) {
   constexpr int EACH = Y_PIECE < PHASES_W ? Y_PIECE : PHASES_W, ALONG = Y_PIECE / EACH;
-  Piece piece;
+  Units<S, Y_PIECE> piece;
   UNROLLED for (int r = 0; r < EACH; ++r) {
-    const auto part = *(const Units<T, ALONG>*)(staging + r * STORE_PITCH);
+    const auto part = *(const Units<S, ALONG>*)(staging + r * STORE_PITCH);
     UNROLLED for (int i = 0; i < ALONG; ++i) piece.element[i * EACH + r] = part.element[i];
   }
   return piece;
 }
 
+/// The epilogue counts pixels of the result.
+DEVICE long long pixel_number(long long pixel) { return pixel; }
+
+/// The results of neighbouring pixels of a filter.
+DEVICE Piece finished(const Units<Staged, Y_PIECE>& sums, int filter, long long pixel,
+                      const Epilogue& epilogue) {
+  if (!HAS_EPILOGUE) return *(const Piece*)&sums;
+  const Epilogue::Row row = epilogue.row(filter);
+  Epilogue::Element elements[Y_PIECE];
+  epilogue.elements(elements, filter, pixel);
+  Piece piece;
+  UNROLLED for (int e = 0; e < Y_PIECE; ++e)
+      piece.element[e] = T(epilogue(float(sums.element[e]), 0.0f, row, epilogue.column(pixel + e),
+                                    elements[e], filter, pixel + e));
+  return piece;
+}
+
 /// Stores 16 × STORE_N staged results of a warp: lanes write neighbouring elements, the phases of a
 /// position and then its neighbours.
-DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first, int positions) {
+DEVICE void store_lines(const Staged* staging, T* __restrict__ y, int top, int first, int positions,
+                        const Epilogue& epilogue) {
   constexpr int COLUMNS = STORE_N / STEP_X * PHASES_W;
   static_assert(Y_LAST || COLUMNS % (32 * Y_PIECE) == 0, "lanes write one line at a time");
   const int lane = threadIdx.x % 32;
@@ -291,8 +310,10 @@ DEVICE void store_lines(const T* staging, T* __restrict__ y, int top, int first,
       const int out_d = position.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
                 out_h = position.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
       if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
-        *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D +
-                  out_h * Y_H) = piece_at(staging + (row + r) * STORE_PITCH + column);
+        *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = finished(
+            piece_at(staging + (row + r) * STORE_PITCH + column), m / ROW_PHASES,
+            ((position.image * (long long)OUT_D + out_d) * OUT_H + out_h) * OUT_W + out_w,
+            epilogue);
     }
   }
 }
@@ -356,7 +377,7 @@ DEVICE void store(unsigned char* shared, const Sums& sums, T* __restrict__ y, co
     if (Y_LAST)
       store_pixels(staging, y, top, number, positions, epilogue);
     else
-      store_lines((const T*)staging, y, top, number, positions);
+      store_lines(staging, y, top, number, positions, epilogue);
     __syncwarp();
   }
 }

@@ -1,0 +1,29 @@
+#include "faces/cli/flags/model_source.h"
+
+#include <utility>
+
+#include "atunner/base/files.h"
+#include "atunner/graph/text.h"
+
+namespace atunner::cli {
+
+Result<ModelSource> ReadModelSource(const std::string& path) {
+  if (importers::IsModelFile(path)) {
+    ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path));
+    graph::ValidGraph graph = model.graph;
+    return ModelSource{std::move(graph), std::move(model)};
+  }
+  ATUNNER_TRY(const std::string text, ReadFile(path));
+  ATUNNER_TRY(graph::ValidGraph graph, graph::Parse(text, path));
+  return ModelSource{std::move(graph), std::nullopt};
+}
+
+std::vector<fusion::InputFact> InputFacts(const ModelSource& source) {
+  std::vector<fusion::InputFact> facts;
+  if (!source.model || source.model->trains()) return facts;
+  for (const importers::ModelInput& input : source.model->inputs)
+    facts.push_back({.weight = input.kind != importers::InputKind::kUser});
+  return facts;
+}
+
+}  // namespace atunner::cli

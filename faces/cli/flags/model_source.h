@@ -1,0 +1,26 @@
+// A graph that is named on the command line, and what is known of the model that it is from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atunner/base/result.h"
+#include "atunner/fusion/fusion_plan.h"
+#include "atunner/importers/import_model.h"
+
+namespace atunner::cli {
+
+struct ModelSource {
+  graph::ValidGraph graph;
+  std::optional<importers::ImportedModel> model;  ///< empty for a graph in text form
+};
+
+/// model.pt2, model.json, or a graph in text form.
+Result<ModelSource> ReadModelSource(const std::string& path);
+
+/// Which inputs of the graph are weights; empty where that is not known. In a training step none
+/// are: parameters change with every step.
+std::vector<fusion::InputFact> InputFacts(const ModelSource& source);
+
+}  // namespace atunner::cli
