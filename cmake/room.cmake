@@ -12,10 +12,10 @@
 # -O1, which costs a run nothing and saves a third of their build time.
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
-foreach(rooms "base" "model" "graph ptx device compile search store capture trace"
-        "cuda_text shadow importers planning" "operators"
-        "intake codegen vgpu verify report replay" "measure" "judge" "tune" "jobs"
-        "wiring program runtime" "recorder" "cli")
+foreach(rooms "base" "model" "graph ptx device compile search store capture trace http"
+        "cuda_text shadow importers planning workflow knowledge llm queue" "operators"
+        "intake codegen vgpu verify report replay" "measure evidence fusion" "judge rewrites"
+        "tune" "jobs" "agents platform mcp" "wiring program runtime" "recorder serve" "cli")
   string(REPLACE " " ";" rooms "${rooms}")
   foreach(room ${rooms})
     set(ATUNNER_LAYER_${room} ${layer})

@@ -282,8 +282,40 @@ class Divider {
 
 }  // namespace
 
+namespace {
+
+/// A model without unknown operators: names of values are those of the graph.
+DividedModel OneSegment(const ImportedModel& model) {
+  DividedModel divided;
+  ModelSegment segment{model.graph, {}, {}};
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    const ModelInput& input = model.inputs[i];
+    const graph::TensorType& type = model.graph.node(model.graph.inputs()[i]).type;
+    divided.inputs.push_back({{input.name, type}, input.kind, input.qualified_name, input.place});
+    segment.inputs.push_back(input.name);
+  }
+  for (const graph::Output& output : model.graph.outputs()) {
+    segment.outputs.push_back(output.name);
+    divided.outputs.push_back({output.name, ""});
+  }
+  divided.steps.emplace_back(std::move(segment));
+  divided.notes = model.notes;
+  return divided;
+}
+
+}  // namespace
+
 Result<DividedModel> DivideModel(const ModelFile& file, const std::string& name) {
   return Divider(file, name).Divide();
+}
+
+Result<DividedModel> DivideModelFile(const Path& path, const ImportOptions& options) {
+  if (IsOnnxFile(path)) {
+    ATUNNER_TRY(const ImportedModel model, ImportModel(path, options));
+    return OneSegment(model);
+  }
+  ATUNNER_TRY(const ModelFile file, ReadModelFile(path));
+  return DivideModel(file, GraphNameOf(path));
 }
 
 }  // namespace atunner::importers

@@ -60,4 +60,8 @@ struct DividedModel {
 /// operators that work in place, and where no operator is known.
 Result<DividedModel> DivideModel(const ModelFile& file, const std::string& name);
 
+/// The model of a file, divided. An ONNX model is one segment: all of its operators have to be
+/// known.
+Result<DividedModel> DivideModelFile(const Path& path, const ImportOptions& options = {});
+
 }  // namespace atunner::importers

@@ -66,6 +66,12 @@ std::vector<const OnnxNode*> NeededNodes(const std::vector<OnnxNode>& nodes,
   return needed;
 }
 
+std::vector<int64_t> DenseStrides(const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
+  return strides;
+}
+
 class OnnxImporter {
  public:
   OnnxImporter(const OnnxModel& model, std::string name, std::string folder, std::string_view bytes,
@@ -225,15 +231,17 @@ class OnnxImporter {
   Value AddWeight(const std::string& name, const OnnxTensor& tensor, DType dtype) {
     const std::string unique = Unused(name);
     std::optional<WeightPlace> place;
-    if (const auto location = tensor.external.find("location"); location != tensor.external.end()) {
+    if (const auto location = tensor.external.find("location");
+        location != tensor.external.end()) {
       const auto offset = tensor.external.find("offset");
-      place = WeightPlace{
-          location->second,
-          offset == tensor.external.end() ? 0 : std::strtoull(offset->second.c_str(), nullptr, 10),
-          0,
-          {}};
+      place = WeightPlace{location->second,
+                          offset == tensor.external.end()
+                              ? 0
+                              : std::strtoull(offset->second.c_str(), nullptr, 10),
+                          0, DenseStrides(tensor.dims)};
     } else if (!tensor.raw.empty()) {
-      place = WeightPlace{"", static_cast<uint64_t>(tensor.raw.data() - bytes_.data()), 0, {}};
+      place = WeightPlace{"", static_cast<uint64_t>(tensor.raw.data() - bytes_.data()), 0,
+                          DenseStrides(tensor.dims)};
     }
     inputs_.push_back({unique, InputKind::kParameter, name, std::move(place)});
     return builder_.Input(unique, {dtype, graph::Shape(tensor.dims.begin(), tensor.dims.end())});

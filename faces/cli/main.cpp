@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "atunner/base/result.h"
+#include "faces/cli/verbs/flow_verbs.h"
+#include "faces/cli/verbs/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 
@@ -24,10 +26,11 @@ int Main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
   VerbList verbs;
   for (const auto add :
-       {AddOptimize, AddGraph,     AddTune,      AddPredict,   AddHardwareOptimize, AddCapture,
-        AddApply,    AddTimeline,  AddMemory,    AddBenchmark, AddSearchBench,      AddSanitize,
-        AddCounts,   AddRunKernel, AddArtifacts, AddDevices,   AddDoctor,           AddOperators,
-        AddTest,     AddRuns,      AddConfig})
+       {AddOptimize, AddGraph, AddFusion, AddTune, AddPredict, AddHardwareOptimize, AddCapture,
+        AddApply, AddEvidence, AddTimeline, AddMemory, AddBenchmark, AddSearchBench, AddSanitize,
+        AddCounts, AddRunKernel, AddArtifacts, AddDevices, AddDoctor, AddOperators, AddTest,
+        AddRuns, AddWorkflow, AddKnowledge, AddServe, AddToken, AddWorker, AddSubmit, AddMcp,
+        AddConfig})
     add(verbs);
   return verbs.Execute(argc, argv);
 }

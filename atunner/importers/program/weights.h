@@ -17,7 +17,8 @@ namespace atunner::importers {
 
 /// The bytes of one tensor: part of a file, or of an entry of an archive.
 struct WeightPlace {
-  std::string file;            ///< "data/weights/weight_0", from the archive's or folder's root
+  /// "data/weights/weight_0", from the archive's or folder's root. Empty: the model's file itself.
+  std::string file;
   uint64_t file_offset = 0;    ///< where the file begins in the archive; 0 in a folder
   int64_t storage_offset = 0;  ///< in elements from the file's beginning
   std::vector<int64_t> strides;

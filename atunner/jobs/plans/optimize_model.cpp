@@ -162,8 +162,8 @@ class ModelOptimizer {
       return Invalid("conditions are on the parameters of one kernel, and a model has several",
                      "request.where");
     ATUNNER_RETURN_IF_ERROR(CheckPlanFolder(result_.out));
-    ATUNNER_TRY(const importers::ModelFile file, importers::ReadModelFile(request_.model));
-    ATUNNER_TRY(const importers::DividedModel model, importers::DivideModel(file, name));
+    ATUNNER_TRY(const importers::DividedModel model,
+                importers::DivideModelFile(request_.model, {request_.sizes, {}}));
     ATUNNER_TRY(target_, services_.devices.Choose(request_.tuning.target));
     result_.notes = model.notes;
     for (const std::string& note : model.notes) events_(NoteEvent{note});

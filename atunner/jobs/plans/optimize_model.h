@@ -1,4 +1,4 @@
-// A PyTorch program in, a folder with an execution plan out.
+// A PyTorch program or an ONNX model in, a folder with an execution plan out.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct OptimizeModelRequest {
   /// No search: each kernel's first configuration is compiled and verified. All are compiled at
   /// once, in parallel.
   bool first_guess = false;
+  Dims sizes;  ///< of the open axes of an ONNX model, by name
 };
 
 struct OptimizeModelResult {

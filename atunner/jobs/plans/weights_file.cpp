@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "atunner/importers/archive/mapped_file.h"
+#include "atunner/importers/model_file.h"
 
 namespace atunner::jobs {
 namespace {
@@ -26,7 +27,8 @@ class Sources {
 
   /// The bytes of a weight's storage, from its file's beginning to the end of the archive.
   Result<std::string_view> Storage(const WeightPlace& place) {
-    const bool folder = source_.extension() == ".json";
+    const bool folder = source_.extension() == ".json" ||
+                        (importers::IsOnnxFile(source_) && !place.file.empty());
     const Path path = folder ? source_.parent_path() / place.file : source_;
     auto known = files_.find(path);
     if (known == files_.end()) {

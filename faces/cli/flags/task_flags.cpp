@@ -8,10 +8,7 @@
 #include "faces/cli/flags/parse.h"
 
 namespace atunner::cli {
-namespace {
-
-/// A model of open axes has one size for each.
-Result<Dims> SizesOf(const std::vector<std::string>& flags) {
+Result<Dims> SizesOfAxes(const std::vector<std::string>& flags) {
   Dims sizes;
   for (const std::string& flag : flags) {
     ATUNNER_TRY(const auto parsed, ParseDim(flag));
@@ -22,9 +19,11 @@ Result<Dims> SizesOf(const std::vector<std::string>& flags) {
   return sizes;
 }
 
+namespace {
+
 Status ReadGraph(const TaskFlags& flags, jobs::TaskRequest& request) {
   if (importers::IsOnnxFile(flags.graph)) {
-    ATUNNER_TRY(const Dims sizes, SizesOf(flags.dims));
+    ATUNNER_TRY(const Dims sizes, SizesOfAxes(flags.dims));
     ATUNNER_TRY(request.graph, ReadGraphFile(flags.graph, sizes));
     return {};
   }

@@ -28,6 +28,9 @@ struct TaskFlags {
 /// A graph in text form, or the graph of a PyTorch program (.pt2 or .json).
 Result<jobs::GraphText> ReadGraphFile(const std::string& path, const Dims& sizes = {});
 
+/// "batch=4" for each open axis of a model, which has one size.
+Result<Dims> SizesOfAxes(const std::vector<std::string>& flags);
+
 /// --operator, --dtype, --attr and --accuracy. Returns --operator.
 CLI::Option* AddOperator(CLI::App* verb, TaskFlags& flags);
 

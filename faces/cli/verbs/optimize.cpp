@@ -56,10 +56,11 @@ bool IsModel(const std::string& path) {
 
 Result<int> OptimizeModel(const OptimizeFlags& flags, const Path& model, const Context& context,
                           const jobs::TuningOptions& tuning) {
-  if (!flags.task.dims.empty())
+  if (!flags.task.dims.empty() && !importers::IsOnnxFile(model))
     return Invalid("a model's sizes are those with which it was exported", "--dim",
                    "export it with other example inputs");
-  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, flags.first_guess};
+  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, flags.first_guess, {}};
+  ATUNNER_TRY(request.sizes, SizesOfAxes(flags.task.dims));
   ATUNNER_TRY(request.accuracy, ParseAccuracyFlag(flags.task.accuracy));
   return RunModelTuning(context, request);
 }
