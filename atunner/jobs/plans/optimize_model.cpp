@@ -188,41 +188,38 @@ class ModelOptimizer {
   }
 
   Status TuneAll(const Kernels& kernels) {
-    const std::vector<Budget> budgets = BudgetsOf(kernels, request_.tuning.budget, target_.profile);
-    if (request_.first_guess)
+    TuningOptions options = request_.tuning;
+    std::vector<Budget> budgets = BudgetsOf(kernels, options.budget, target_.profile);
+    if (request_.first_guess) {
+      options.baselines = options.transfer = false;
+      budgets.assign(budgets.size(), {.trials = 1, .seconds = {}});
       ATUNNER_RETURN_IF_ERROR(
-          CompileFirstGuesses(kernels.parts, target_.profile, request_.tuning, services_, stop_));
+          CompileFirstGuesses(kernels.parts, target_.profile, options, services_, stop_));
+    }
+    TaskTuner tuner(target_, options, services_, events_, stop_);
+    ATUNNER_RETURN_IF_ERROR(tuner.Open());
     for (size_t i = 0; i < kernels.parts.size(); ++i) {
       events_(PartStartedEvent{i + 1, kernels.parts.size()});
-      ATUNNER_RETURN_IF_ERROR(TunePart(kernels.parts[i], budgets[i]));
+      ATUNNER_RETURN_IF_ERROR(TunePart(tuner, kernels.parts[i], budgets[i]));
     }
     return {};
   }
 
-  Result<TuningResult> Tune(const Part& part, const Budget& budget) {
-    TuningOptions options = request_.tuning;
-    options.out = result_.out / part.folder;
-    options.budget = budget;
-    if (request_.first_guess) options.baselines = options.transfer = false;
-    return TuneTemplate(*part.schedule, target_, options, services_, events_, stop_);
-  }
-
-  Status TunePart(const Part& part, const Budget& budget) {
-    const Budget guess{.trials = 1, .seconds = {}};
-    ATUNNER_TRY(TuningResult tuned, Tune(part, request_.first_guess ? guess : budget));
-    if (request_.first_guess && !tuned.runs.empty() && !tuned.AllFound()) {
+  Status TunePart(TaskTuner& tuner, const Part& part, const Budget& budget) {
+    const Path out = result_.out / part.folder;
+    ATUNNER_TRY(RunResult tuned, tuner.Tune(*part.schedule, out, budget));
+    if (request_.first_guess && !tuned.found()) {
       events_(NoteEvent{"the first guess is not correct: a few others are tried"});
-      ATUNNER_TRY(tuned, Tune(part, {.trials = kMoreGuesses, .seconds = {}}));
+      ATUNNER_TRY(tuned, tuner.Tune(*part.schedule, out, {.trials = kMoreGuesses, .seconds = {}}));
     }
-    const bool stopped = !tuned.AllFound() && stop_.stop_requested();
-    if (tuned.runs.empty() || stopped) return Fail(ErrorCode::kCancelled, "stopped");
-    if (!tuned.AllFound())
+    if (!tuned.found() && stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
+    if (!tuned.found())
       return Fail(ErrorCode::kUnsupported,
                   "no correct kernel was found for '" + part.schedule->spec().name + "'",
                   result_.out.string(),
                   request_.first_guess ? "tune it: without request.first_guess"
-                                       : "its report says why: " + tuned.runs[0].page.string());
-    result_.kernels.push_back(std::move(tuned.runs.front()));
+                                       : "its report says why: " + tuned.page.string());
+    result_.kernels.push_back(std::move(tuned));
     return {};
   }
 

@@ -133,6 +133,25 @@ Result<TuningResult> TuneTemplate(const ScheduleTemplate& schedule, const Target
   return TuneSchedule(schedule, {target, options, services, events, std::move(stop), sources});
 }
 
+TaskTuner::TaskTuner(const Target& target, const TuningOptions& options, Services& services,
+                     const EventSink& events, const std::stop_token& stop)
+    : target_(target),
+      options_(options),
+      services_(services),
+      events_(events),
+      stop_(stop),
+      sessions_(target, options, services, events, stop, /*one_for_all_tasks=*/true) {}
+
+Result<RunResult> TaskTuner::Tune(const ScheduleTemplate& schedule, const Path& out,
+                                  const Budget& budget) {
+  ATUNNER_TRY(RunRecord run, sessions_.OpenRun(schedule));
+  ATUNNER_TRY(const Path folder, ArtifactFolder(out, run, services_));
+  Json summary;
+  ATUNNER_TRY(const TuneResult result, sessions_.Run(schedule, budget, true, run, summary));
+  return Finish({target_, options_, services_, events_, stop_}, folder, run, result, schedule,
+                std::move(summary));
+}
+
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,
                           std::stop_token stop) {
   const std::string file = request.file.string();

@@ -8,6 +8,7 @@
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/requests.h"
 #include "atunner/jobs/requests/results.h"
+#include "atunner/jobs/runs/tuning_sessions.h"
 #include "atunner/model/schedule/schedule_template.h"
 #include "atunner/search/candidate_source.h"
 
@@ -24,6 +25,26 @@ Result<TuningResult> TuneTemplate(const ScheduleTemplate& schedule, const Target
                                   const TuningOptions& options, Services& services,
                                   const EventSink& events, std::stop_token stop,
                                   const std::vector<CandidateSource*>& sources = {});
+
+/// Tunes several tasks that this program wrote itself, one after the other, with one compiler and
+/// the same processes of judges: starting CUDA takes a second.
+class TaskTuner {
+ public:
+  /// The arguments must outlive this object, apart from `stop`.
+  TaskTuner(const Target& target, const TuningOptions& options, Services& services,
+            const EventSink& events, const std::stop_token& stop);
+  Status Open() { return sessions_.Open(); }
+  /// Tunes one task into the folder `out`, with `budget` in place of the options' own.
+  Result<RunResult> Tune(const ScheduleTemplate& schedule, const Path& out, const Budget& budget);
+
+ private:
+  const Target& target_;
+  const TuningOptions& options_;
+  Services& services_;
+  const EventSink& events_;
+  std::stop_token stop_;
+  TuningSessions sessions_;
+};
 
 /// kInvalidInput for a file that is neither a kernel .toml nor a T1 .json.
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,

@@ -87,14 +87,14 @@ Status TuningSessions::MakeJudges() {
               services_.devices.Select(target_, options_.devices));
   for (const Target& one : targets) {
     runners_.push_back(services_.devices.MakeJudge(
-        one, one.real_index ? kExamineSeconds : kVirtualExamineSeconds));
+        one, one.real_index ? kExamineSeconds : kVirtualExamineSeconds, one_for_all_tasks_));
     judges_.push_back(runners_.back().get());
   }
   // The winner on a real GPU is examined on a virtual one too, for hazards that a GPU does not
   // report.
   if (target_.real_index)
     examiner_ = services_.devices.MakeJudge({target_.profile, std::nullopt, {}},
-                                            kVirtualCheckSeconds);
+                                            kVirtualCheckSeconds, one_for_all_tasks_);
   return {};
 }
 

@@ -16,13 +16,15 @@ namespace atunner::jobs {
 class TuningSessions {
  public:
   /// The arguments must outlive this object. `stop` ends a session early, with what was found.
+  /// `one_for_all_tasks`: judges keep their processes between sessions (Devices::MakeJudge).
   TuningSessions(const Target& target, const TuningOptions& options, Services& services,
-                 const EventSink& events, std::stop_token stop)
+                 const EventSink& events, std::stop_token stop, bool one_for_all_tasks = false)
       : target_(target),
         options_(options),
         services_(services),
         events_(events),
-        stop_(std::move(stop)) {}
+        stop_(std::move(stop)),
+        one_for_all_tasks_(one_for_all_tasks) {}
 
   /// These are asked for candidates before the search of Run; they must outlive it.
   void Propose(std::vector<CandidateSource*> sources) { sources_ = std::move(sources); }
@@ -61,6 +63,7 @@ class TuningSessions {
   const EventSink& events_;
   std::stop_token stop_;
   std::vector<CandidateSource*> sources_;
+  bool one_for_all_tasks_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Store> store_;
   std::vector<std::unique_ptr<Judge>> runners_;
