@@ -3,8 +3,8 @@
 
     bench/trace_reading.py LAUNCHES FILE      150000 launches make 228 MB
 
-Each launch is five events: an operator, its call of the runtime, the kernel, and the two ends of the
-arrow between them. Kernels wait for each other on one stream."""
+Each launch is five events: an operator, its call of the runtime, the kernel, and the two ends of
+the arrow between them. Kernels wait for each other on one stream."""
 
 import random
 import sys
@@ -77,9 +77,9 @@ TAIL = """  {
 
 KERNELS = (
     ("aten::linear",
-     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, "
-     "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, "
-     "std::array<char*, 3ul>)"),
+     "void at::native::vectorized_elementwise_kernel<4, "
+     "at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul> >"
+     "(int, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>)"),
     ("aten::addmm",
      "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_"
      "segment_k_off_kernel__5x_cublas"),

@@ -193,6 +193,14 @@ TEST(Iterations, FromNamesThatCount) {
   EXPECT_EQ(Analyze(timeline).iterations.found_by, "annotation train step ");
 }
 
+TEST(Iterations, NotFromNamesOfModules) {
+  TimelineBuilder builder;
+  for (int i = 0; i < 3; ++i)
+    builder.Host(EventKind::kAnnotation, "nn.BatchNorm2d_" + std::to_string(i), 50 * i, 40);
+  const Timeline timeline = builder.Build();
+  EXPECT_EQ(Analyze(timeline).iterations.found_by, "");
+}
+
 TEST(Iterations, FromRepetition) {
   TimelineBuilder builder;
   int64_t at = 0;

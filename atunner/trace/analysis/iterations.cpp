@@ -21,6 +21,7 @@ std::string_view Stem(std::string_view name) {
 bool LooksLikeStep(std::string_view stem) {
   std::string lower(stem);
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower.find("norm") != std::string::npos) return false;  // BatchNorm2d_1 is a module
   return lower.find("step") != std::string::npos || lower.find("iter") != std::string::npos ||
          lower.find("batch") != std::string::npos;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "atunner/trace/readers/decimal_time.h"
 
@@ -14,6 +15,14 @@ namespace {
 constexpr int64_t kTextIds = int64_t{1} << 40;
 constexpr int64_t kLongest = 1'000'000'000'000'000;  // ns: eleven days
 enum Lookup : uint8_t { kNotLooked, kIgnored, kUnknown, kFirstKind };
+
+constexpr std::pair<Field, int64_t KinetoEvent::*> kIntegers[] = {
+    {Field::kDevice, &KinetoEvent::device},     {Field::kDeviceId, &KinetoEvent::device},
+    {Field::kStream, &KinetoEvent::stream},     {Field::kCorrelation, &KinetoEvent::correlation},
+    {Field::kBytes, &KinetoEvent::bytes},       {Field::kMemoryBytes, &KinetoEvent::bytes},
+    {Field::kAddress, &KinetoEvent::address},   {Field::kAllocated, &KinetoEvent::allocated},
+    {Field::kReserved, &KinetoEvent::reserved}, {Field::kDeviceType, &KinetoEvent::device_type},
+};
 
 int32_t Narrow(int64_t value) {
   return static_cast<int32_t>(std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(),
@@ -69,62 +78,42 @@ void KinetoEvents::SetText(Field field, std::string_view text) {
 
 void KinetoEvents::SetNumber(Field field, std::string_view text) {
   KinetoEvent& e = event_;
-  if (field == Field::kTs || field == Field::kDur) {
-    (field == Field::kTs ? e.start : e.duration) = NanosecondsOf(text);
-    return;
-  }
-  if (field == Field::kPid || field == Field::kTid) {
-    (field == Field::kPid ? e.pid : e.tid) = PlaceOf(text);
-    return;
-  }
-  if (field == Field::kOccupancy) {  // percent, whole in most versions
-    if (const auto thousandths = NanosecondsOf(text)) {
-      e.kernel.occupancy = static_cast<float>(*thousandths) / 1e5f;
-      e.has_detail = true;
-    }
-    return;
-  }
-  const auto value = IntegerOf(text);
-  if (!value) return;
   switch (field) {
-    case Field::kDevice:
-    case Field::kDeviceId:
-      e.device = *value;
+    case Field::kTs:
+      e.start = NanosecondsOf(text);
       break;
-    case Field::kStream:
-      e.stream = *value;
+    case Field::kDur:
+      e.duration = NanosecondsOf(text);
       break;
-    case Field::kCorrelation:
-      e.correlation = *value;
+    case Field::kPid:
+      e.pid = PlaceOf(text);
       break;
-    case Field::kBytes:
-    case Field::kMemoryBytes:
-      e.bytes = *value;
+    case Field::kTid:
+      e.tid = PlaceOf(text);
       break;
-    case Field::kRegisters:
-      e.kernel.registers = Narrow(*value);
-      e.has_detail = true;
-      break;
-    case Field::kSharedMemory:
-      e.kernel.shared_bytes = Narrow(*value);
-      break;
-    case Field::kElements:
-      e.kernel.message_elements = *value;
-      break;
-    case Field::kAddress:
-      e.address = *value;
-      break;
-    case Field::kAllocated:
-      e.allocated = *value;
-      break;
-    case Field::kReserved:
-      e.reserved = *value;
-      break;
-    case Field::kDeviceType:
-      e.device_type = *value;
+    case Field::kOccupancy:  // percent; the reader of times gives thousandths
+      if (const auto thousandths = NanosecondsOf(text)) {
+        e.kernel.occupancy = static_cast<float>(*thousandths) / 1e5f;
+        e.has_detail = true;
+      }
       break;
     default:
-      break;
+      if (const auto value = IntegerOf(text)) SetInteger(field, *value);
+  }
+}
+
+void KinetoEvents::SetInteger(Field field, int64_t value) {
+  KinetoEvent& e = event_;
+  if (field == Field::kRegisters) {
+    e.kernel.registers = Narrow(value);
+    e.has_detail = true;
+  } else if (field == Field::kSharedMemory) {
+    e.kernel.shared_bytes = Narrow(value);
+  } else if (field == Field::kElements) {
+    e.kernel.message_elements = value;
+  } else {
+    for (const auto& [known, member] : kIntegers)
+      if (known == field) e.*member = value;
   }
 }
 

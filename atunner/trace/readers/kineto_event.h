@@ -49,6 +49,7 @@ class KinetoEvents {
  private:
   using Place = std::pair<int64_t, int64_t>;
 
+  void SetInteger(Field field, int64_t value);
   void AddComplete();
   void AddMemory();
   void AddLabel();
