@@ -2,10 +2,10 @@
 # writes OUT/assets_data.cpp, which holds them and the table that faces/serve/assets.h declares.
 file(GLOB_RECURSE files RELATIVE ${DIST} ${DIST}/*)
 list(SORT files)
-set(types .html "text/html; charset=utf-8" .js "text/javascript; charset=utf-8"
-    .css "text/css; charset=utf-8" .svg "image/svg+xml" .png "image/png" .ico "image/x-icon"
+set(types .html "text/html! charset=utf-8" .js "text/javascript! charset=utf-8"
+    .css "text/css! charset=utf-8" .svg "image/svg+xml" .png "image/png" .ico "image/x-icon"
     .json "application/json" .webmanifest "application/manifest+json" .woff2 "font/woff2"
-    .txt "text/plain; charset=utf-8" .map "application/json")
+    .txt "text/plain! charset=utf-8" .map "application/json")
 set(data "")
 set(declarations "")
 set(rows "")
@@ -21,6 +21,7 @@ foreach(file ${files})
   if(NOT at EQUAL -1)
     math(EXPR at "${at} + 1")
     list(GET types ${at} type)
+    string(REPLACE "!" ";" type "${type}")  # a semicolon would divide the list
   endif()
   set(symbol atunner_web_${number})
   string(APPEND data "asm(\".section .rodata\\n${symbol}:\\n\"\n"

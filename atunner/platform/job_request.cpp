@@ -259,10 +259,18 @@ void ReadQueueing(FieldReader& fields, JobRequest& request) {
   }
 }
 
+/// True for a problem with what a task is made of.
+bool IsAboutTask(const FieldProblem& problem) {
+  static constexpr std::string_view kFields[] = {"operator",   "shapes", "dtype",
+                                                 "attributes", "graph",  "dims"};
+  return std::ranges::any_of(
+      kFields, [&](std::string_view field) { return problem.field.starts_with(field); });
+}
+
 /// Looks the task up, so that a mistake is answered at once and not by a worker.
 void CheckTask(const JobRequest& request, Problems& problems) {
   const bool stated = request.kind == JobKind::kOperator || request.task.graph.has_value();
-  if (!stated || !problems.empty()) return;
+  if (!stated || std::ranges::any_of(problems, IsAboutTask)) return;
   if (const auto specs = jobs::SpecsOf(request.task); !specs)
     problems.push_back(ProblemOf(specs.error()));
 }

@@ -107,6 +107,9 @@ TEST(JobRequest, TasksAreLookedUp) {
   EXPECT_THAT(FieldsOf(R"({"kind": "operator", "operator": "softmax", "shapes": [[4, -64]]})"),
               ElementsAre(HasSubstr("shapes")));
   EXPECT_FALSE(Parse(R"({"kind": "graph", "graph": "no graph"})"));
+  EXPECT_THAT(FieldsOf(R"({"kind": "operator", "operator": "sofmax", "shapes": [[4, 4]],
+    "seed": -1})"),
+              UnorderedElementsAre("operator", "seed"));
 }
 
 }  // namespace

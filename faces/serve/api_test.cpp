@@ -198,7 +198,7 @@ TEST_F(ApiTest, WrongRequestsAreProblems) {
   EXPECT_EQ(wrong.status, 422);
   EXPECT_EQ(wrong.headers.Get("Content-Type"), "application/problem+json");
   const Json problem = ParseJson(wrong.body).value();
-  EXPECT_EQ(problem["errors"].size(), 2);
+  EXPECT_EQ(problem["errors"].size(), 3);
   EXPECT_EQ(problem["request_id"], wrong.headers.Get("X-Request-Id"));
   EXPECT_EQ(Ask("POST", "/api/v1/jobs", "{").status, 400);
   EXPECT_EQ(Ask("POST", "/api/v1/jobs", "[]").status, 400);
@@ -323,8 +323,8 @@ TEST_F(ApiTest, BrowsersGetACookie) {
 TEST_F(ApiTest, OtherAddressesNeedTokens) {
   ServeOptions options;
   ASSERT_TRUE(ParseListen("0.0.0.0:0", options));
-  options.store = fakes_.folder.path() / "other.db";
-  options.data = DataFolder(options.store);
+  options.store = fakes_.folder.path() / "runs.db";
+  options.data = fakes_.folder.path() / "other";
   const Status refused = Serve(options, fakes_.services, [](const std::string&) {}, {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().where, "--listen");

@@ -14,7 +14,8 @@ constexpr std::pair<std::string_view, std::string_view> kCounters[] = {
     {"atunner_leases_total", "Jobs that were leased to workers."},
     {"atunner_leases_expired_total", "Jobs that were taken from workers that did not answer."},
     {"atunner_trials_total", "Trials by verdict."},
-    {"atunner_compile_seconds_total", "Seconds of compiling; of a cached result, those it took once."},
+    {"atunner_compile_seconds_total",
+     "Seconds of compiling; of a cached result, those it took once."},
     {"atunner_judge_seconds_total", "Seconds that workers judged candidates."},
     {"atunner_uploaded_bytes_total", "Bytes of uploads."},
     {"atunner_refused_total", "Requests without a valid token or scope."}};
