@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "atunner/base/files.h"
 #include "atunner/rewrites/source/catalogue.h"
