@@ -23,6 +23,33 @@ bool IsAt(const Endpoint& endpoint, std::string_view host) {
   return endpoint.url.starts_with("https://" + std::string(host) + "/");
 }
 
+/// True for a service on another machine whose connection is not encrypted.
+bool IsInTheClear(const Endpoint& endpoint) {
+  const auto url = http::ParseServiceUrl(endpoint.url);
+  return url && !url->tls && url->host != "localhost" && url->host != "::1" &&
+         !url->host.starts_with("127.");
+}
+
+/// The key of this endpoint; "" if there is none.
+Result<std::string> FindKey(const Endpoint& endpoint, const Environment& environment,
+                            const Path& file) {
+  if (auto key = environment("ATUNNER_LLM_KEY")) return *key;
+  // A key goes to the service that it belongs to and to no other.
+  if (IsAt(endpoint, "api.openai.com")) {
+    if (auto key = environment("OPENAI_API_KEY")) return *key;
+  }
+  if (IsAt(endpoint, "api.anthropic.com")) {
+    if (auto key = environment("ANTHROPIC_API_KEY")) return *key;
+  }
+  struct stat about = {};
+  if (::stat(file.c_str(), &about) != 0) return std::string();
+  if ((about.st_mode & 077) != 0)
+    return Invalid("others may read this file with a key", file.string(),
+                   "chmod 600 " + file.string());
+  ATUNNER_TRY(const std::string text, ReadFile(file, 4096));
+  return text.substr(0, text.find_first_of("\r\n \t"));
+}
+
 }  // namespace
 
 Result<Endpoint> ParseEndpoint(std::string_view text) {
@@ -59,21 +86,11 @@ Environment ProcessEnvironment() {
 
 Result<std::string> KeyFor(const Endpoint& endpoint, const Environment& environment,
                            const Path& file) {
-  if (auto key = environment("ATUNNER_LLM_KEY")) return *key;
-  // A key goes to the service that it belongs to and to no other.
-  if (IsAt(endpoint, "api.openai.com")) {
-    if (auto key = environment("OPENAI_API_KEY")) return *key;
-  }
-  if (IsAt(endpoint, "api.anthropic.com")) {
-    if (auto key = environment("ANTHROPIC_API_KEY")) return *key;
-  }
-  struct stat about = {};
-  if (::stat(file.c_str(), &about) != 0) return std::string();
-  if ((about.st_mode & 077) != 0)
-    return Invalid("others may read this file with a key", file.string(),
-                   "chmod 600 " + file.string());
-  ATUNNER_TRY(const std::string text, ReadFile(file, 4096));
-  return text.substr(0, text.find_first_of("\r\n \t"));
+  ATUNNER_TRY(std::string key, FindKey(endpoint, environment, file));
+  if (!key.empty() && IsInTheClear(endpoint))
+    return Invalid("a key is not sent over a connection without encryption", "request.llm",
+                   "use https://, or unset the key if the service needs none");
+  return key;
 }
 
 }  // namespace atunner::llm

@@ -30,7 +30,7 @@ Environment ProcessEnvironment();
 
 /// $ATUNNER_LLM_KEY, else $OPENAI_API_KEY or $ANTHROPIC_API_KEY for those two services, else the
 /// first line of `file`. "" if there is none, which local services take. kInvalidInput for a file
-/// that others may read.
+/// that others may read, and for a key that would go to another machine without encryption.
 Result<std::string> KeyFor(const Endpoint& endpoint, const Environment& environment,
                            const Path& file);
 

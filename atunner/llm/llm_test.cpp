@@ -71,6 +71,17 @@ TEST(Key, ComesFromTheEnvironmentAndGoesToItsOwnService) {
   EXPECT_EQ(KeyFor(other, only("ATUNNER_LLM_KEY"), none).value(), "key");
 }
 
+TEST(Key, IsNotSentInTheClear) {
+  const auto key = [](const std::string&) { return std::optional<std::string>("key"); };
+  const Path none = "/nonexistent";
+  for (const char* remote :
+       {"http://example.org/v1", "http://localhost.example.org/v1", "http://10.0.0.1:8000/v1"})
+    EXPECT_FALSE(KeyFor(ParseEndpoint(remote).value(), key, none)) << remote;
+  for (const char* fine :
+       {"https://example.org/v1", "http://localhost:1/v1", "http://127.0.0.1/v1"})
+    EXPECT_EQ(KeyFor(ParseEndpoint(fine).value(), key, none).value(), "key") << fine;
+}
+
 TEST(Key, FilesMustBePrivate) {
   const TemporaryDirectory folder;
   const Path file = folder.path() / "key";
