@@ -18,6 +18,7 @@ using graph::ValidGraph;
 
 /// What a pattern looks at: one group's nodes by kind and phase, and the results that it writes.
 struct GroupFacts {
+  size_t launches = 0;
   size_t products = 0, maps = 0, sums = 0;
   size_t gradients = 0, updates = 0;  ///< results of the step that the group writes
   size_t tensors = 0;                 ///< parameters whose next values the group writes
@@ -48,25 +49,25 @@ constexpr Pattern kPatterns[] = {
        return f.backward && !f.forward && f.gradients > 0 && f.sums > 0 && f.maps > 0 &&
               f.products == 0 && !f.rows_and_columns;
      },
-     "the sum over rows reads what the group computes anyway"},
-    {"norm backward, rows and columns",
-     [](const GroupFacts& f) { return f.backward && f.rows_and_columns; },
-     "sums along rows and along columns are made in one pass over the data"},
+     "the sum over rows takes what the group computes, which is not written for it"},
+    {"rows and columns in one pass",
+     [](const GroupFacts& f) { return f.backward && f.rows_and_columns && f.launches == 1; },
+     "sums along rows and along columns, as norms' gradients have them, read the data once"},
     {"loss with its gradient",
      [](const GroupFacts& f) { return f.forward && f.backward && f.exponentials; },
-     "softmax, loss and gradient are made in one pass over the logits"},
+     "the loss and the gradient of the logits are made of the same values"},
     {"forward and backward in one kernel",
      [](const GroupFacts& f) { return f.forward && f.backward && !f.exponentials; },
      "the backward pass needs what the forward pass has at hand"},
     {"gradient with its update",
      [](const GroupFacts& f) { return f.backward && f.optimizer && f.updates > 0; },
-     "the optimizer uses the gradient where it is computed"},
+     "the optimizer is in the group that makes the gradient"},
     {"optimizer over several tensors",
      [](const GroupFacts& f) { return f.optimizer && !f.backward && f.tensors > 1; },
-     "updates of several tensors share one launch"},
+     "updates of several tensors are one group"},
     {"optimizer of one tensor",
      [](const GroupFacts& f) { return f.optimizer && !f.backward && f.tensors == 1; },
-     "moments, decay and update are one pass over the parameter"},
+     "moments, decay and update are one group"},
     {"ReLU backward with what follows",
      [](const GroupFacts& f) { return f.backward && f.gates && f.products == 0 && f.sums > 0; },
      "the masked gradient is not written before it is summed"},
@@ -93,7 +94,7 @@ class FactFinder {
   }
 
   GroupFacts Of(const FusedGroup& group) {
-    GroupFacts facts;
+    GroupFacts facts{.launches = group.launches};
     std::set<std::vector<int64_t>> axes;
     for (const NodeId id : group.nodes) Take(id, facts, axes);
     facts.rows_and_columns = axes.size() > 1;

@@ -99,7 +99,15 @@ INSTANTIATE_TEST_SUITE_P(Training, Steps,
 
 TEST(Training, FusionsHaveNames) {
   EXPECT_THAT(FusionsOf(StepOf("step_mlp_adam")),
-              testing::Contains("activation backward in a product's epilogue"));
+              testing::IsSupersetOf({"activation backward in a product's epilogue",
+                                     "loss with its gradient", "gradient with its update",
+                                     "optimizer of one tensor"}));
+  EXPECT_THAT(FusionsOf(StepOf("step_convnet_sgd")),
+              testing::IsSupersetOf({"ReLU backward with what follows", "loss with its gradient",
+                                     "bias gradient with its operand"}));
+  // No loss over classes there.
+  EXPECT_THAT(FusionsOf(StepOf("step_norm_sgd")),
+              testing::Not(testing::Contains("loss with its gradient")));
 }
 
 TEST(Training, AGraphWithoutGradientsIsNoStep) {

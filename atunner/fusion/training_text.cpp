@@ -90,7 +90,8 @@ std::string TextOf(const TrainingPlan& plan, bool explain) {
                      Counted(value.waits_for, "group"), value.ready_ns / 1e3);
   }
   for (const NamedFusion& fusion : plan.fusions)
-    fmt::format_to(out, "fused in group {}: {}{}\n", fusion.group + 1, fusion.name,
+    fmt::format_to(out, "fused in group {} ({}): {}{}\n", fusion.group + 1,
+                   Counted(plan.fusion.groups[fusion.group].launches, "kernel"), fusion.name,
                    explain ? ": " + fusion.reason : "");
   AppendMemory(text, plan);
   return text;

@@ -1,6 +1,7 @@
 #include "atunner/graph/match/inline_work.h"
 
 #include <optional>
+#include <unordered_map>
 
 namespace atunner::graph {
 namespace {
@@ -33,26 +34,48 @@ std::optional<double> CombinedElements(const ValidGraph& graph, const Node& node
   return 1;
 }
 
+/// Visits each node once: values that are used several times would otherwise take time exponential
+/// in the depth of the graph.
+class InlineWorkFinder {
+ public:
+  InlineWorkFinder(const ValidGraph& graph, const std::function<bool(NodeId)>& available)
+      : graph_(graph), available_(available) {}
+
+  InlineWork Of(NodeId id) {
+    if (const auto found = known_.find(id); found != known_.end()) return found->second;
+    return known_[id] = Found(id);
+  }
+
+ private:
+  InlineWork Found(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (available_ && available_(id)) return {true, 0};
+    if (node.As<Input>()) return {true, 1};
+    if (const auto* constant = node.As<Constant>())
+      return {constant->values.size() <= kLargestTable, constant->values.size() == 1 ? 0.0 : 1.0};
+    if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
+    InlineWork work{true, 0};
+    for (NodeId operand : node.operands) {
+      const InlineWork inner = Of(operand);
+      work.possible = work.possible && inner.possible;
+      work.loads += inner.loads;
+    }
+    const std::optional<double> times = CombinedElements(graph_, node);
+    work.possible = work.possible && times.has_value();
+    work.loads *= times.value_or(1);
+    return work;
+  }
+
+  const ValidGraph& graph_;
+  const std::function<bool(NodeId)>& available_;
+  std::unordered_map<NodeId, InlineWork> known_;
+};
+
 }  // namespace
 
 InlineWork InlineWorkOf(const ValidGraph& graph, NodeId from,
                         const std::function<bool(NodeId)>& available) {
-  const Node& node = graph.node(from);
-  if (available && available(from)) return {true, 0};
-  if (node.As<Input>()) return {true, 1};
-  if (const auto* constant = node.As<Constant>())
-    return {constant->values.size() <= kLargestTable, constant->values.size() == 1 ? 0.0 : 1.0};
-  if (node.As<Scan>() || node.As<Scatter>() || node.As<Sort>()) return {};
-  InlineWork work{true, 0};
-  for (NodeId operand : node.operands) {
-    const InlineWork inner = InlineWorkOf(graph, operand, available);
-    work.possible = work.possible && inner.possible;
-    work.loads += inner.loads;
-  }
-  const std::optional<double> times = CombinedElements(graph, node);
-  work.possible = work.possible && times.has_value();
-  work.loads *= times.value_or(1);
-  return work;
+  return InlineWorkFinder(graph, available).Of(from);
 }
 
 bool CanInline(const ValidGraph& graph, NodeId from, double most,

@@ -68,7 +68,7 @@ std::vector<ValidGraph> Parts(const std::string& text) {
   if (!divided) return {};
   const std::vector<ValidGraph> parts = GraphsOf(*divided);
   const auto want = Evaluate(whole, RandomInputs(whole, 5)).value();
-  const auto got = RunParts(whole, *parts);
+  const auto got = RunParts(whole, parts);
   for (size_t i = 0; i < want.size(); ++i) ExpectNear(got[i], want[i].Reals());
   return parts;
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,9 +48,16 @@ class MapMover : public Rewriter {
     return builder_.Copy(node, std::move(operands));
   }
 
-  /// The transpose of a convolution that only this operand takes, perhaps through a reshape that
-  /// adds axes of extent 1, as a single image has one.
-  std::optional<Value> TurnedConvolution(NodeId old, Value operand, const Shape& shape) const {
+  /// A convolution's product, with the filters last, and the order that its axes have where they
+  /// are used.
+  struct TurnedProduct {
+    Value product;
+    std::vector<int64_t> order;
+  };
+
+  /// The convolution that only this operand takes, perhaps through a reshape that adds axes of
+  /// extent 1, as a single image has one.
+  std::optional<TurnedProduct> TurnedConvolution(NodeId old, Value operand, const Shape& shape) {
     if (uses_[old] != 1 || builder_.TypeOf(operand).shape != shape) return std::nullopt;
     if (graph_.node(old).As<Reshape>() && builder_.NodeOf(operand).As<Reshape>()) {
       old = graph_.node(old).operands[0];
@@ -57,7 +65,32 @@ class MapMover : public Rewriter {
       if (uses_[old] != 1 || WithoutOnes(shape) != builder_.TypeOf(operand).shape)
         return std::nullopt;
     }
-    return IsTurnedConvolution(operand) ? std::optional(operand) : std::nullopt;
+    const Node& node = builder_.NodeOf(operand);
+    if (const auto* transpose = node.As<Transpose>()) {
+      const Value product{node.operands[0]};
+      return IsConvolution(product, 0) ? std::optional(TurnedProduct{product, transpose->order})
+                                       : std::nullopt;
+    }
+    return IsConvolution(operand, 1) ? std::optional(Swapped(operand)) : std::nullopt;
+  }
+
+  /// The product of windows and filters, for one of filters and windows.
+  TurnedProduct Swapped(Value value) {
+    const Node node = builder_.NodeOf(value);
+    const auto& contract = *node.As<Contract>();
+    const Equation equation = ParsedEquation(contract.equation);
+    std::string result;
+    std::vector<int64_t> order(equation.result.size());
+    for (const std::string* side : {&equation.right, &equation.left}) {
+      for (size_t axis = 0; axis < order.size(); ++axis) {
+        if (!side->contains(equation.result[axis])) continue;
+        order[axis] = static_cast<int64_t>(result.size());
+        result += equation.result[axis];
+      }
+    }
+    return {builder_.Contract(equation.right + "," + equation.left + "->" + result,
+                              {node.operands[1]}, {node.operands[0]}, contract.as, contract.sparse),
+            order};
   }
 
   static Shape WithoutOnes(Shape shape) {
@@ -65,9 +98,8 @@ class MapMover : public Rewriter {
     return shape;
   }
 
-  Value Moved(const Map& map, std::vector<Value> operands, size_t at, Value turned) {
-    const Node transpose = builder_.NodeOf(turned);
-    const auto order = transpose.As<Transpose>()->order;
+  Value Moved(const Map& map, std::vector<Value> operands, size_t at, const TurnedProduct& turned) {
+    const std::vector<int64_t>& order = turned.order;
     const Shape whole = builder_.TypeOf(operands[at]).shape;
     const bool squeezed = whole.size() != order.size();
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -75,7 +107,7 @@ class MapMover : public Rewriter {
       if (squeezed) operands[i] = Squeezed(operands[i], whole);
       operands[i] = Turned(operands[i], InverseOf(order));
     }
-    operands[at] = {transpose.operands[0]};
+    operands[at] = turned.product;
     const Shape shape = builder_.TypeOf(operands[at]).shape;
     const Value made = builder_.Transpose(builder_.Map(map.body, std::move(operands), shape),
                                           order);
@@ -107,15 +139,11 @@ class MapMover : public Rewriter {
     return builder_.Transpose(builder_.Reshape(operand, shape), inverse);
   }
 
-  /// True for the transposed result of a contraction of windows without groups.
-  bool IsTurnedConvolution(Value value) const {
-    const Node& node = builder_.NodeOf(value);
-    if (!node.As<Transpose>()) return false;
-    const Node& product = builder_.NodeOf({node.operands[0]});
+  /// True for a contraction without groups whose operand number `of_windows` is made of windows.
+  bool IsConvolution(Value value, size_t of_windows) const {
+    const Node& product = builder_.NodeOf(value);
     const auto* contract = product.As<Contract>();
-    if (!contract ||
-        !std::ranges::any_of(product.operands, [&](NodeId id) { return HasWindow(id); }))
-      return false;
+    if (!contract || !HasWindow(product.operands[of_windows])) return false;
     const Equation equation = ParsedEquation(contract->equation);
     return std::ranges::none_of(equation.result, [&](char letter) {
       return equation.left.contains(letter) && equation.right.contains(letter);
