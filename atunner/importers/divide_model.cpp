@@ -200,7 +200,8 @@ class Divider {
     part.program.tensors = program_.tensors;
     for (const std::string& name : InOrderOfInputs(taken))
       part.program.inputs.push_back({InputKind::kUser, name, ""});
-    for (const std::string& name : ResultsOf(level)) part.program.outputs.push_back({name, ""});
+    for (const std::string& name : ResultsOf(level))
+      part.program.outputs.push_back({name, OutputRole::kResult, ""});
     const std::string called = segments_.size() == 1 ? name_ : fmt::format("{}_{}", name_, level);
     ATUNNER_TRY(ImportedModel imported, ImportProgram(part, called));
     ModelSegment segment{std::move(imported.graph), {}, {}};
@@ -296,7 +297,7 @@ DividedModel OneSegment(const ImportedModel& model) {
   }
   for (const graph::Output& output : model.graph.outputs()) {
     segment.outputs.push_back(output.name);
-    divided.outputs.push_back({output.name, ""});
+    divided.outputs.push_back({output.name, OutputRole::kResult, ""});
   }
   divided.steps.emplace_back(std::move(segment));
   divided.notes = model.notes;

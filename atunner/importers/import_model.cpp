@@ -360,7 +360,7 @@ Result<ImportedModel> ImportProgram(const ModelFile& file, const std::string& na
 Result<ImportedModel> ImportModel(const Path& path, const ImportOptions& options) {
   if (IsOnnxFile(path)) {
     ATUNNER_TRY(const MappedFile mapped, MappedFile::Open(path));
-    return ImportOnnx(mapped.bytes(), NameOf(path), path.parent_path().string(), options);
+    return ImportOnnx(mapped.bytes(), GraphNameOf(path), path.parent_path().string(), options);
   }
   ATUNNER_TRY(const ModelFile file, ReadModelFile(path));
   return ImportProgram(file, GraphNameOf(path));

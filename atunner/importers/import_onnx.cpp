@@ -99,7 +99,8 @@ class OnnxImporter {
       ATUNNER_RETURN_IF_ERROR(AddNode(*node, model_.opsets, scope));
     ATUNNER_RETURN_IF_ERROR(AddOutputs(scope));
     ATUNNER_TRY(graph::ValidGraph graph, std::move(builder_).Finish());
-    return ImportedModel{std::move(graph), std::move(inputs_), std::move(operators_), {}};
+    return ImportedModel{
+        std::move(graph), std::move(inputs_), std::move(outputs_), std::move(operators_), {}};
   }
 
  private:
@@ -231,14 +232,12 @@ class OnnxImporter {
   Value AddWeight(const std::string& name, const OnnxTensor& tensor, DType dtype) {
     const std::string unique = Unused(name);
     std::optional<WeightPlace> place;
-    if (const auto location = tensor.external.find("location");
-        location != tensor.external.end()) {
+    if (const auto location = tensor.external.find("location"); location != tensor.external.end()) {
       const auto offset = tensor.external.find("offset");
-      place = WeightPlace{location->second,
-                          offset == tensor.external.end()
-                              ? 0
-                              : std::strtoull(offset->second.c_str(), nullptr, 10),
-                          0, DenseStrides(tensor.dims)};
+      place = WeightPlace{
+          location->second,
+          offset == tensor.external.end() ? 0 : std::strtoull(offset->second.c_str(), nullptr, 10),
+          0, DenseStrides(tensor.dims)};
     } else if (!tensor.raw.empty()) {
       place = WeightPlace{"", static_cast<uint64_t>(tensor.raw.data() - bytes_.data()), 0,
                           DenseStrides(tensor.dims)};
@@ -480,7 +479,8 @@ class OnnxImporter {
       const graph::Node& node = builder_.NodeOf(value);
       if (node.As<graph::Input>() || node.As<graph::Constant>())
         value = builder_.Map("a", {value}, node.type.shape);
-      builder_.Output(Unused(one ? "y" : fmt::format("y{}", i)), value);
+      outputs_.push_back({Unused(one ? "y" : fmt::format("y{}", i)), OutputRole::kResult, ""});
+      builder_.Output(outputs_.back().name, value);
     }
     return Checked(where_);
   }
@@ -494,6 +494,7 @@ class OnnxImporter {
   LibraryCache cache_;
   std::set<std::string> used_;
   std::vector<ModelInput> inputs_;
+  std::vector<ModelOutput> outputs_;
   std::map<std::string, int> operators_;
   int depth_ = 0;
 };

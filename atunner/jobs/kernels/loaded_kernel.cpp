@@ -69,7 +69,7 @@ Result<LoadedKernel> FromCapture(const KernelRequest& request, const Target& tar
     ATUNNER_TRY(UserKernel user,
                 KernelOfLaunch(captured, *launches.front(), capture::BlobsOf(request.file)));
     ATUNNER_TRY(const auto schedule, MakeUserTemplate(user, false));
-    return FromTemplate(*schedule, request, target, compiler);
+    return FromTemplate(*schedule, request.configuration, request.file, target, compiler);
   }
   return Invalid("no launch of such a kernel was recorded with its memory", "request.kernel",
                  "`atunner show` lists the kernels of a capture");

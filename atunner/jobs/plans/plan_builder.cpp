@@ -38,6 +38,11 @@ Result<uint64_t> ScratchBytes(const Artifact& artifact) {
   return bytes;
 }
 
+/// True for the new value of something that the model changes.
+bool IsUpdate(const importers::ProgramOutput& output) {
+  return output.role == importers::OutputRole::kUpdate;
+}
+
 class Builder {
  public:
   Builder(const importers::DividedModel& model, const std::vector<PlannedSegment>& segments,
@@ -86,7 +91,7 @@ class Builder {
   /// The first result of each value is written where the caller wants it; others are copies.
   void ChooseOutputs() {
     for (const importers::ProgramOutput& output : model_.outputs) {
-      if (output.mutates.empty() && !inputs_.contains(output.name)) direct_.insert(output.name);
+      if (!IsUpdate(output) && !inputs_.contains(output.name)) direct_.insert(output.name);
     }
   }
 
@@ -180,16 +185,16 @@ class Builder {
     std::set<std::string> done;
     for (size_t i = 0; i < model_.outputs.size(); ++i) {
       const importers::ProgramOutput& output = model_.outputs[i];
-      if (!output.mutates.empty()) continue;
+      if (IsUpdate(output)) continue;
       ATUNNER_TRY(const size_t made, Made(output.name));
       const bool direct = direct_.contains(output.name) && done.insert(output.name).second;
       results_.push_back(direct ? made : AddResult(made, i));
       if (!direct) AddCopy(made, results_.back());
     }
     for (const importers::ProgramOutput& output : model_.outputs) {
-      if (output.mutates.empty()) continue;
+      if (!IsUpdate(output)) continue;
       ATUNNER_TRY(const size_t made, Made(output.name));
-      ATUNNER_TRY(const size_t changed, ChangedBuffer(output.mutates));
+      ATUNNER_TRY(const size_t changed, ChangedBuffer(output.of));
       if (made != changed) AddCopy(made, changed);
     }
     return {};

@@ -148,8 +148,7 @@ Result<RunResult> TaskTuner::Tune(const ScheduleTemplate& schedule, const Path& 
   ATUNNER_TRY(const Path folder, ArtifactFolder(out, run, services_));
   Json summary;
   ATUNNER_TRY(const TuneResult result, sessions_.Run(schedule, budget, true, run, summary));
-  return Finish({target_, options_, services_, events_, stop_}, folder, run, result, schedule,
-                std::move(summary));
+  return FinishRun(folder, run, result, schedule, target_.profile, std::move(summary), events_);
 }
 
 Result<TuningResult> Tune(const TuneRequest& request, Services& services, const EventSink& events,

@@ -158,8 +158,8 @@ std::unique_ptr<RoundSession> TuningSessions::MakeRounds(const ScheduleTemplate&
                                                          const RunRecord& run) {
   return std::make_unique<RoundSession>(RequestFor(schedule, budget, true), *compiler_, judges_,
                                         services_.clock, examiner_.get(), store_.get(), run, stop_,
-                                        [this, &schedule, budget](const TuneEvent& event) {
-                                          Forward(event, schedule.space(), budget);
+                                        [this, &schedule, budget, &run](const TuneEvent& event) {
+                                          Forward(event, schedule.space(), budget, run);
                                         });
 }
 
