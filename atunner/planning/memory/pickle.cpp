@@ -27,7 +27,7 @@ class PickleReader {
                        "contain classes or calls are not read");
       if (!good_) return Invalid("the pickle is damaged", fmt::format("byte {}", start));
     }
-    if (stack_.empty()) return Invalid("the pickle has no value");
+    if (stack_.empty() || stack_.back() == kMark) return Invalid("the pickle has no value");
     pickle_.root_ = stack_.back();
     return std::move(pickle_);
   }

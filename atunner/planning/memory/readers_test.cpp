@@ -110,6 +110,7 @@ TEST(Pickle, RefusesClassesAndCalls) {
   EXPECT_FALSE(Pickle::Parse("cos\nsystem\n."));
   EXPECT_EQ(Pickle::Parse("\x80\x04").error().what, "the pickle ends early");
   EXPECT_FALSE(Pickle::Parse("."));
+  EXPECT_FALSE(Pickle::Parse("(."));
 }
 
 TEST(Pickle, RefusesDamage) {

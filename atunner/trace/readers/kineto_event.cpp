@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -38,7 +37,8 @@ int64_t Product(int64_t a, int64_t b) {
 }  // namespace
 
 int64_t KinetoEvents::PlaceOf(std::string_view text) {
-  if (const auto value = IntegerOf(text); value && std::abs(*value) < kTextIds) return *value;
+  if (const auto value = IntegerOf(text); value && *value > -kTextIds && *value < kTextIds)
+    return *value;
   return kTextIds + timeline_.strings.Intern(text);
 }
 

@@ -153,6 +153,13 @@ TEST(Kineto, ReadsTheFormOf2021AndBareArrays) {
   EXPECT_EQ(read->kind[1], EventKind::kKernel);
 }
 
+TEST(Kineto, TakesAnyProcessNumber) {
+  const auto read = ReadText(R"([{"ph":"X","cat":"cpu_op","name":"a","pid":-9223372036854775808,
+                                  "tid":9223372036854775807,"ts":5,"dur":2}])");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->size(), 1u);
+}
+
 TEST(Kineto, TakesControlCharactersInStrings) {
   const auto read = ReadText(
       "[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\tb\x01\nc\",\"ts\":1,\"dur\":1}]");
