@@ -120,16 +120,16 @@ def is_plain_comment(line):
 
 
 def long_lines(path):
+    if not path.endswith((".md", *CODE, *SCRIPTS)):  # a picture is no text
+        return []
     lines = read_lines(path)
     if path.endswith(".md"):
         wrapped = [pair for pair in outside_code_blocks(lines) if not cannot_be_wrapped(pair[1])]
     elif path.endswith(CODE):
         wrapped = [] if "_test." in path else [pair for pair in enumerate(lines, 1)
                                                if is_plain_comment(pair[1])]
-    elif path.endswith(SCRIPTS):
-        wrapped = enumerate(lines, 1)
     else:
-        wrapped = []
+        wrapped = enumerate(lines, 1)
     return [(number, len(line)) for number, line in wrapped if len(line) > WIDTH]
 
 

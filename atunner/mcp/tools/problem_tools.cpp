@@ -177,16 +177,25 @@ Result<Json> ListTemplates(const Json& arguments, Workbench& workbench) {
 }
 
 constexpr const char* kDescribeProperties = R"json({
-  "operator": {"type": "string", "maxLength": 200, "description": "operator of the library; list_templates names them"},
-  "shapes": {"type": "array", "maxItems": 16, "items": {"type": "array", "maxItems": 16, "items": {"type": "integer", "minimum": 1}}, "description": "shapes as the operator asks for them: [[8192, 4096]]"},
-  "dtype": {"type": "string", "maxLength": 20, "description": "float32 (default), float16, bfloat16, float64 …"},
+  "operator": {"type": "string", "maxLength": 200,
+    "description": "operator of the library; list_templates names them"},
+  "shapes": {"type": "array", "maxItems": 16, "items": {"type": "array", "maxItems": 16, "items": {"type": "integer", "minimum": 1}},
+    "description": "shapes as the operator asks for them: [[8192, 4096]]"},
+  "dtype": {"type": "string", "maxLength": 20,
+    "description": "float32 (default), float16, bfloat16, float64 …"},
   "attributes": {"type": "object", "additionalProperties": {"type": ["integer", "number", "string", "boolean"], "maxLength": 200}},
-  "graph": {"type": "string", "maxLength": 200000, "description": "instead of an operator: a tensor program in text form"},
-  "sizes": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}, "description": "sizes of the graph's symbols"},
-  "source": {"type": "string", "maxLength": 1000000, "description": "instead of an operator: the text of a .cu file with a kernel and the host code that launches it"},
-  "file": {"type": "string", "maxLength": 4000, "description": "instead of an operator: a .cu, kernel .toml or Kernel Tuner .json on this machine"},
-  "kernel": {"type": "string", "maxLength": 500, "description": "which kernel of the source or file"},
-  "gpu": {"type": "string", "maxLength": 100, "description": "GPU to write for (gpu_info names them); default: the one in this machine, else A100"}
+  "graph": {"type": "string", "maxLength": 200000,
+    "description": "instead of an operator: a tensor program in text form"},
+  "sizes": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1},
+    "description": "sizes of the graph's symbols"},
+  "source": {"type": "string", "maxLength": 1000000,
+    "description": "instead of an operator: the text of a .cu file with a kernel and the host code that launches it"},
+  "file": {"type": "string", "maxLength": 4000,
+    "description": "instead of an operator: a .cu, kernel .toml or Kernel Tuner .json on this machine"},
+  "kernel": {"type": "string", "maxLength": 500,
+    "description": "which kernel of the source or file"},
+  "gpu": {"type": "string", "maxLength": 100,
+    "description": "GPU to write for (gpu_info names them); default: the one in this machine, else A100"}
 })json";
 
 }  // namespace

@@ -102,9 +102,11 @@ Result<Json> History(const Json& arguments, Workbench& workbench) {
 }
 
 constexpr const char* kTuneProperties = R"json({
-  "budget": {"type": "string", "maxLength": 40, "description": "60 (trials, the default), 5m, 90s, or both: 200,5m"},
+  "budget": {"type": "string", "maxLength": 40,
+    "description": "60 (trials, the default), 5m, 90s, or both: 200,5m"},
   "strategy": {"type": "string", "maxLength": 40},
-  "where": {"type": "array", "maxItems": 16, "items": {"type": "string", "maxLength": 500}, "description": "only configurations for which this holds: \"tile_m == 128\""},
+  "where": {"type": "array", "maxItems": 16, "items": {"type": "string", "maxLength": 500},
+    "description": "only configurations for which this holds: \"tile_m == 128\""},
   "seed": {"type": "integer", "minimum": 0},
   "fresh": {"type": "boolean", "description": "forget an earlier run of the same order"}
 })json";

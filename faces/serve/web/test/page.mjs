@@ -41,7 +41,7 @@ const browser = await puppeteer.launch({
   ],
 });
 const page = await browser.newPage();
-page.setDefaultTimeout(options.server ? 240000 : 30000);
+page.setDefaultTimeout(options.server ? 120000 : 30000);
 page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
 page.on("console", (message) => {
   if (message.type() === "error" && !message.text().includes("status of 4"))
@@ -86,6 +86,7 @@ async function testSubmit() {
   await fill("#budget", "12");
   await press("Submit");
   await page.waitForSelector(".plot canvas");
+  await contains(".figures .tag", "predicted");
   await contains("h1 .tag", "succeeded");
   await contains(".figures", "12 / 12");
 }

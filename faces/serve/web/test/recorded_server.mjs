@@ -202,9 +202,12 @@ export function makeServer({ many = 100000, pace = 40 } = {}) {
     const all = trialsOf(job.budget.trials);
     const run = `20261127-2255-${job.name}-${jobs.size}`;
     job.state = "running";
+    Object.assign(job, { evidence: null, device: null });
     job.worker = "local-1";
-    job.runs = [run];
+    job.runs = [];
     emit(entry, "state", job);
+    emit(entry, "run_started", { evidence: "predicted", device: "NVIDIA A100-SXM4-80GB", run });
+    emit(entry, "baseline", { baseline: { name: "naive", estimate: { time_ns: 6490 } } });
     let best = null;
     const step = (i) => {
       if (i === all.length || job.cancel_requested) {
@@ -212,7 +215,10 @@ export function makeServer({ many = 100000, pace = 40 } = {}) {
         runs.get(run).run.task = job.name;
         Object.assign(job, {
           state: job.cancel_requested ? "cancelled" : "succeeded",
+          evidence: "predicted",
+          device: "NVIDIA A100-SXM4-80GB",
           baseline: { name: "naive", time_ns: best.time_ns * 1.9 },
+          runs: [run],
           speedup: 1.9,
           artifact: { files: 4, bytes: 70000 },
         });
@@ -233,7 +239,6 @@ export function makeServer({ many = 100000, pace = 40 } = {}) {
         event: "trial",
         run,
         number: trial.number,
-        configuration: Object.values(trial.configuration),
         configuration: text(trial.configuration),
         verdict: trial.verdict,
         reason: trial.reason,
@@ -362,6 +367,7 @@ export function makeServer({ many = 100000, pace = 40 } = {}) {
         return (
           trial && {
             number: trial.number,
+            configuration: Object.values(trial.configuration),
             verdict: {
               kind: trial.verdict,
               reason: trial.reason,

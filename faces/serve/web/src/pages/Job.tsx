@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
 import { ApiError, send } from "../api/client";
 import { useEvents, useGet } from "../api/hooks";
-import type { Job as JobType, TrialEvent } from "../api/types";
+import type { Evidence, Job as JobType, TrialEvent } from "../api/types";
+import { timeOf, type Baseline } from "../lib/baseline";
 import { agoText, durationText, speedupText, timeText } from "../lib/format";
 import { routeText } from "../lib/route";
 import { Card, Empty, EvidenceTag, Failure, Figure, Loading, Tag } from "../parts/basics";
@@ -18,14 +19,30 @@ const streamed = [
   "end",
 ];
 
+/** What the events of a running job say before its record does. */
+type Known = Partial<Pick<JobType, "evidence" | "device" | "baseline">>;
+
+function knownOf(name: string, data: unknown): Known {
+  if (name === "run_started") {
+    const { evidence, device } = data as { evidence?: Evidence; device?: string };
+    return { ...(evidence && { evidence }), ...(device && { device }) };
+  }
+  if (name !== "baseline") return {};
+  const { baseline } = data as { baseline: Baseline };
+  const ns = timeOf(baseline);
+  return ns ? { baseline: { name: baseline.name, time_ns: ns } } : {};
+}
+
 /** A job and its trials, kept up to date by the event stream. */
 function useLive(id: string) {
   const first = useGet<JobType>(`/jobs/${encodeURIComponent(id)}`);
   const [job, setJob] = useState<JobType | null>(null);
   const [trials, setTrials] = useState<TrialEvent[]>([]);
   const [note, setNote] = useState("");
+  const [known, setKnown] = useState<Known>({});
   useEffect(() => {
     setJob(null);
+    setKnown({});
     setTrials([]);
     setNote("");
   }, [id]);
@@ -36,8 +53,16 @@ function useLive(id: string) {
     else if (name === "finalists") setNote("The best candidates are examined again.");
     else if (name === "run_stopped")
       setNote(`Stopped: ${(data as { reason?: string }).reason ?? ""}`);
+    else setKnown((old) => ({ ...old, ...knownOf(name, data) }));
   });
-  return { job: job ?? first.data, trials, note, open, error: first.error, reload: first.reload };
+  const record = job ?? first.data;
+  const merged = record && {
+    ...record,
+    evidence: record.evidence ?? known.evidence ?? null,
+    device: record.device ?? known.device ?? null,
+    baseline: record.baseline ?? known.baseline ?? null,
+  };
+  return { job: merged, trials, note, open, error: first.error, reload: first.reload };
 }
 
 function Figures({ job, trials }: { job: JobType; trials: TrialEvent[] }) {
@@ -166,7 +191,7 @@ export function Job({ id }: { id: string }) {
       if (failure instanceof ApiError) setRefused(failure);
     }
   };
-  const run = job.best?.run ?? job.runs.at(-1);
+  const run = job.best?.run ?? job.runs.at(-1) ?? trials.at(-1)?.run ?? undefined;
   return (
     <>
       <div className="title">

@@ -13,6 +13,19 @@ function color(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/** 1, 2 and 5 times powers of ten between two times; only powers where that would be many. */
+export function timeTicks(low: number, high: number): number[] {
+  const ticks: number[] = [];
+  const decades = Math.log10(high / low);
+  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; ++power) {
+    for (const digit of decades > 3 ? [1] : decades > 1 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8]) {
+      const tick = digit * 10 ** power;
+      if (tick >= low && tick <= high) ticks.push(tick);
+    }
+  }
+  return ticks;
+}
+
 function optionsFor(width: number): uPlot.Options {
   const axis = {
     stroke: color("--quiet"),
@@ -32,6 +45,8 @@ function optionsFor(width: number): uPlot.Options {
       {
         ...axis,
         size: 78,
+        splits: (_: uPlot, __: number, low: number, high: number) => timeTicks(low, high),
+        filter: (_: uPlot, ticks: number[]) => ticks,
         values: (_: uPlot, ticks: (number | null)[]) =>
           ticks.map((one) => (one === null ? "" : timeText(one))),
       },

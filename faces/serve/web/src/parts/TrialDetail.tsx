@@ -25,7 +25,7 @@ function Facts({
       <dl className="facts">
         {shown.map(([name, value]) => (
           <div key={name}>
-            <dt>{name.replaceAll("_", " ")}</dt>
+            <dt>{title === "Configuration" ? name : name.replaceAll("_", " ")}</dt>
             <dd>{numberText(value)}</dd>
           </div>
         ))}
