@@ -88,7 +88,7 @@ struct Batch {
 struct Ending {
   /// kSucceeded, kFailed or kCancelled; kQueued gives the job back without counting the attempt.
   State state = State::kSucceeded;
-  bool retry = false;               ///< of a failure: queue it again while attempts are left
+  bool retry = false;  ///< of a failure: queue it again while attempts are left
   std::string result;
   std::string error;
 };
