@@ -14,6 +14,7 @@
 #include <limits>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 

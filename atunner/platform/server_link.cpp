@@ -108,9 +108,12 @@ class HttpLink : public ServerLink {
 
   Status End(const LeasedJob& job, const std::string& state, const Json& result, const Json& error,
              bool retry) override {
-    if (state == "failed")
-      return Tell(Of(job, "fail"),
-                  {{"lease", job.lease}, {"result", result}, {"error", error}, {"retry", retry}});
+    if (state == "failed" || state == "queued")
+      return Tell(Of(job, "fail"), {{"lease", job.lease},
+                                    {"result", result},
+                                    {"error", error},
+                                    {"retry", retry},
+                                    {"given_back", state == "queued"}});
     return Tell(Of(job, "complete"), {{"lease", job.lease}, {"state", state}, {"result", result}});
   }
 

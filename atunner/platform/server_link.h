@@ -43,7 +43,8 @@ class ServerLink {
   virtual Status PutArtifact(const LeasedJob& job, const std::string& path, const Path& file) = 0;
   virtual Status SendRun(const LeasedJob& job, const RunRecord& run,
                          const std::vector<Trial>& trials) = 0;
-  /// `state`: succeeded, cancelled or failed; `retry`: of a failure that another attempt may mend.
+  /// `state`: succeeded, cancelled, failed, or queued to give the job back. `retry`: another
+  /// attempt may mend the failure.
   virtual Status End(const LeasedJob& job, const std::string& state, const Json& result,
                      const Json& error, bool retry) = 0;
 };

@@ -224,8 +224,7 @@ Status Worker::Report(const LeasedJob& job, const Outcome& outcome) {
   const Json& progress = outcome.progress;
   if (outcome.cancelled) return link_.End(job, "cancelled", progress, {}, false);
   if (outcome.stopping)  // what was tried is in the store: the next attempt goes on from there
-    return link_.End(job, "failed", progress,
-                     {{"code", "cancelled"}, {"detail", "the worker was stopped"}}, true);
+    return link_.End(job, "queued", progress, {}, false);
   if (!outcome.found)
     return link_.End(job, "failed", progress, ErrorJson(outcome.found.error()),
                      MayMend(outcome.found.error()));

@@ -86,8 +86,9 @@ struct Batch {
 
 /// How a worker ends its job.
 struct Ending {
-  State state = State::kSucceeded;  ///< kSucceeded, kFailed or kCancelled
-  bool retry = false;               ///< of a failure: queue it again while attempts are left
+  /// kSucceeded, kFailed or kCancelled; kQueued gives the job back without counting the attempt.
+  State state = State::kSucceeded;
+  bool retry = false;  ///< of a failure: queue it again while attempts are left
   std::string result;
   std::string error;
 };

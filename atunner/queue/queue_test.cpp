@@ -130,6 +130,18 @@ TEST_F(QueueTest, AFailureIsRetriedOnlyIfTheWorkerSaysSo) {
   EXPECT_EQ(queue_->Find(id)->error, "e");
 }
 
+TEST_F(QueueTest, AJobThatIsGivenBackLosesNoAttempt) {
+  const std::string id = Submit("one").id;
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(queue_->End(id, Take()->token, {State::kQueued, false, "", ""}));
+  EXPECT_EQ(queue_->Find(id)->state, State::kQueued);
+  EXPECT_EQ(queue_->Find(id)->attempts, 0);
+  const auto lease = Take();
+  ASSERT_TRUE(queue_->Cancel(id));
+  ASSERT_TRUE(queue_->End(id, lease->token, {State::kQueued, false, "", ""}));
+  EXPECT_EQ(queue_->Find(id)->state, State::kCancelled);
+}
+
 TEST_F(QueueTest, CancellingAQueuedJobEndsIt) {
   const std::string id = Submit("one").id;
   EXPECT_EQ(queue_->Cancel(id)->state, State::kCancelled);

@@ -235,11 +235,21 @@ Status SqliteQueue::End(const std::string& job, const std::string& token, const 
     ATUNNER_TRY(const Job leased, Leased(job, token));
     if (IsFinal(leased.state)) return {};
     if (leased.state != State::kRunning) return LostLease(job);
+    if (ending.state == State::kQueued) return TakeBack(leased);
     const bool again = ending.retry && !leased.cancel_requested &&
                        leased.attempts < leased.max_attempts;
     const State state = again ? State::kQueued : ending.state;
     return Enter(leased, state, ending.result, ending.error);
   });
+}
+
+/// The worker ends for reasons of its own: the job is not to blame, so the attempt does not count.
+Status SqliteQueue::TakeBack(const Job& job) {
+  if (job.cancel_requested) return Enter(job, State::kCancelled, "", "");
+  Statement update(handle_, "UPDATE jobs SET attempts = attempts - 1 WHERE id = ?");
+  update.Text(1, job.id);
+  ATUNNER_RETURN_IF_ERROR(Run(update, "take a job back"));
+  return Enter(job, State::kQueued, "", "");
 }
 
 Status SqliteQueue::Enter(const Job& job, State state, const std::string& result,

@@ -62,6 +62,7 @@ class SqliteQueue : public Queue {
   /// Changes the state, with its events.
   Status Enter(const Job& job, State state, const std::string& result, const std::string& error);
   Status GiveUp(const Job& job);
+  Status TakeBack(const Job& job);
 
   sqlite3* handle_;
   Path file_;

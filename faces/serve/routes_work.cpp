@@ -160,6 +160,8 @@ http::Response End(Call& call, queue::State state) {
   ending.state = state;
   if (state == queue::State::kSucceeded && TextOf(*body, "state") == "cancelled")
     ending.state = queue::State::kCancelled;
+  const Json given_back = body->value("given_back", Json(false));
+  if (given_back.is_boolean() && given_back.get<bool>()) ending.state = queue::State::kQueued;
   const Json retry = body->value("retry", Json(false));
   ending.retry = retry.is_boolean() && retry.get<bool>();
   const Json result = body->value("result", Json());
