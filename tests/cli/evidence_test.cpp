@@ -46,7 +46,7 @@ TEST_F(EvidenceVerbs, NameTheBottleneckAndItsIdeas) {
   const Outcome shown = Run("$A explain row_sum.cu --target-gpu A100 --json");
   ASSERT_EQ(shown.exit_code, 0) << shown.err;
   const Json json = ParseJson(shown.out).value();
-  EXPECT_EQ(json["bottleneck"], "uncoalesced");
+  EXPECT_EQ(json["bottleneck"], "small-grid");
   EXPECT_EQ(json["ideas"][0]["rewrite"], "share-loop-in-warp");
   EXPECT_GT(json["ideas"][0]["expected_gain"].get<double>(), 1);
   for (const Json& counter : json["launches"][0]["counters"])
@@ -78,7 +78,7 @@ TEST_F(EvidenceVerbs, RewriteUntilNothingIsGained) {
   const std::string file = ReadFile(dir_.path() / "best/rewritten.cu").value();
   EXPECT_THAT(file, HasSubstr("row_sum<<<32 * ((rows + 127) / 128), 128>>>"));
   const Outcome diff = Run("$A diff best");
-  EXPECT_THAT(diff.out, HasSubstr("bottleneck uncoalesced to"));
+  EXPECT_THAT(diff.out, HasSubstr("bottleneck small-grid to"));
   EXPECT_THAT(diff.out, HasSubstr("\n+  for (int j = lane; j < cols; j += 32)"));
   const Json json = ParseJson(Run("$A diff best --json").out).value();
   EXPECT_GT(json["own_ns"].get<double>(), 1.5 * json["best_ns"].get<double>());

@@ -85,7 +85,7 @@ TEST(UnrollLoops, PutsAPragmaOnInnermostLoops) {
                                      "\n  for (int i = 0; i < n; ++i)\n"
                                      "    for (int j = 0; j < m; ++j) y[i] += x[j];\n}"};
   EXPECT_EQ(one.Body(),
-            "\n  for (int i = 0; i < n; ++i)\n    \n#pragma unroll 4\n    for (int j = 0; j < m; "
+            "\n  for (int i = 0; i < n; ++i)\n    #pragma unroll 4\n    for (int j = 0; j < m; "
             "++j) y[i] += x[j];\n");
   EXPECT_EQ(one.Apply()->size(), 3U);
   EXPECT_THAT((Case{"unroll-loops",

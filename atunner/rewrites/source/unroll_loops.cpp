@@ -39,7 +39,7 @@ Result<std::vector<Proposal>> UnrollLoops(const Subject& subject) {
     for (const Statement* loop : loops) {
       const size_t begin = loop->range.begin;
       edits.InsertBefore(
-          begin, fmt::format("\n#pragma unroll {}\n{}", factor, IndentAt(subject.syntax(), begin)));
+          begin, fmt::format("#pragma unroll {}\n{}", factor, IndentAt(subject.syntax(), begin)));
     }
     proposals.push_back({edits.Apply(), {}, fmt::format("by {}", factor)});
   }
