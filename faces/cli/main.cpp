@@ -24,9 +24,10 @@ int Main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
   VerbList verbs;
   for (const auto add :
-       {AddOptimize, AddGraph, AddFusion, AddTune, AddPredict, AddHardwareOptimize, AddCapture, AddApply,
-        AddBenchmark, AddSearchBench, AddSanitize, AddCounts, AddRunKernel, AddArtifacts,
-        AddDevices, AddDoctor, AddOperators, AddTest, AddRuns, AddConfig})
+       {AddOptimize,         AddGraph,     AddFusion,    AddTune,      AddPredict,
+        AddHardwareOptimize, AddCapture,   AddApply,     AddBenchmark, AddSearchBench,
+        AddSanitize,         AddCounts,    AddRunKernel, AddArtifacts, AddDevices,
+        AddDoctor,           AddOperators, AddTest,      AddRuns,      AddConfig})
     add(verbs);
   return verbs.Execute(argc, argv);
 }
