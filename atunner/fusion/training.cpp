@@ -159,7 +159,7 @@ Result<TrainingPlan> PlanTraining(const ValidGraph& graph, const TrainingRequest
     return output.role == StepRole::kGradient || output.role == StepRole::kUpdate;
   });
   if (!trains)
-    return Invalid("no result of the graph is a gradient or an update", "request.outputs",
+    return Invalid("no result of the graph is a gradient or an update", graph.name(),
                    "capture the whole step with atunner.capture_step");
   ATUNNER_TRY(FusionPlan fusion, PlanFusion(graph, request.plan, profile));
   const std::vector<Phases> nodes = PhasesOfNodes(fusion.graph, request.outputs);

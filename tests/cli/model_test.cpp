@@ -48,6 +48,35 @@ TEST_F(Models, AGraphIsDrawn) {
   EXPECT_THAT(dot, HasSubstr("contract"));
 }
 
+TEST_F(Models, FusionIsExplained) {
+  const std::string model = kModels + "conv_bn_relu.json";
+  const Outcome shown = RunShell(home(), "$A fusion " + model + " --target-gpu A100 --explain");
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("in 1 group"));
+  EXPECT_THAT(shown.out, HasSubstr("group 1: convolution"));
+  const Outcome both = RunShell(home(), "$A fusion " + model + " --graph " + model);
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("one graph at a time"));
+  EXPECT_THAT(RunShell(home(), "$A fusion").err, HasSubstr("no graph is given"));
+}
+
+TEST_F(Models, TrainingStepsArePlannedAndPredicted) {
+  const std::string step = ATUNNER_SOURCE_DIR "/atunner/fusion/testdata/step_mlp_adam.json";
+  const Outcome shown = RunShell(
+      home(), "$A fusion --training-graph " + step + " --mode training --json --dot step.dot");
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  const Json plan = ParseJson(shown.out).value();
+  EXPECT_GT(plan["memory"]["peak_bytes"], plan["memory"]["persistent_bytes"]);
+  EXPECT_THAT(ReadFile(dir_.path() / "step.dot").value(), HasSubstr("rank=same"));
+  const Outcome predicted = RunShell(
+      home(), "$A predict --training-graph " + step + " --target-gpu H200 --json");
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_GT(ParseJson(predicted.out).value()["predicted_ns"], 0);
+  const Outcome wrong = RunShell(home(), "$A fusion --mode training " + kModels + "mlp.json");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("capture_step"));
+}
+
 TEST_F(Models, ModelsAreTuned) {
   if (RunShell(home(), "$A doctor --json").out.find("\"part\":\"NVRTC\",\"found\":true") ==
       std::string::npos)
