@@ -29,7 +29,7 @@ constexpr std::array kFloats = {kFloat64};
 constexpr std::array kAtomicCauses = {kAtomics};
 constexpr std::array kSums = {kLatency, kRereads, kMemory, kCompute};
 constexpr std::array kAliases = {kLatency, kCompute, kMemory};
-constexpr std::array kUnrolled = {kLatency, kCompute, kSmallGrid};
+constexpr std::array kUnrolled = {kLatency, kCompute};
 
 constexpr std::array kAll = {
     Rewrite{"block-product",
