@@ -54,7 +54,7 @@ TestProgram Mysterious() {
   program.Node("mine.mystery.default", {"self"}, {"r"}, {"u", "v"});
   program.Node("aten.mul.Tensor", {"self", "other"}, {"u", "r"}, {"out"});
   program.Node("aten.unused.default", {"self"}, {"r"}, {"nowhere"});
-  program.file.program.outputs = {{"out", ""}, {"v", ""}};
+  program.file.program.outputs = {{"out", OutputRole::kResult, ""}, {"v", OutputRole::kResult, ""}};
   return program;
 }
 
@@ -84,7 +84,9 @@ TEST(DivideModel, WithoutUnknownOperatorsThereIsOneSegment) {
   program.Input("x");
   program.Node("aten.relu.default", {"self"}, {"x"}, {"r"});
   program.Node("aten.neg.default", {"self"}, {"r"}, {"out"});
-  program.file.program.outputs = {{"out", ""}, {"r", ""}, {"x", ""}};
+  program.file.program.outputs = {{"out", OutputRole::kResult, ""},
+                                  {"r", OutputRole::kResult, ""},
+                                  {"x", OutputRole::kResult, ""}};
   const auto model = program.Divide();
   ASSERT_TRUE(model) << model.error().ToString();
   ASSERT_EQ(model->steps.size(), 1u);
@@ -102,7 +104,7 @@ TEST(DivideModel, SegmentsAreAsFewAsTheChainsOfUnknownOperators) {
     program.Node("aten.neg.default", {"self"}, {branch + "2"}, {branch + "3"});
   }
   program.Node("aten.add.Tensor", {"self", "other"}, {"a3", "b3"}, {"out"});
-  program.file.program.outputs = {{"out", ""}};
+  program.file.program.outputs = {{"out", OutputRole::kResult, ""}};
   const auto model = program.Divide();
   ASSERT_TRUE(model) << model.error().ToString();
   EXPECT_EQ(model->steps.size(), 4u);  // segment, two calls, segment
@@ -164,7 +166,7 @@ TEST(DivideModel, MistakesAreNamed) {
   TestProgram unknown;
   unknown.Input("x");
   unknown.Node("mine.mystery.default", {"self"}, {"x"}, {"u"});
-  unknown.file.program.outputs = {{"u", ""}};
+  unknown.file.program.outputs = {{"u", OutputRole::kResult, ""}};
   EXPECT_THAT(unknown.Divide().error().ToString(), HasSubstr("no operator of the model is known"));
 }
 

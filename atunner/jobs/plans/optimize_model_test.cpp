@@ -17,6 +17,8 @@
 namespace atunner::jobs {
 namespace {
 
+using importers::OutputRole;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = PlanBuffer::Kind;
@@ -161,7 +163,10 @@ std::vector<std::string> CopiesOf(const ExecutionPlan& plan) {
 
 TEST(PlanBuilder, ResultsThatAreNotTheirOwnAreCopies) {
   importers::DividedModel model = Called();
-  model.outputs = {{"v", "count"}, {"u", ""}, {"x", ""}, {"u", ""}};
+  model.outputs = {{"v", OutputRole::kUpdate, "count"},
+                   {"u", OutputRole::kResult, ""},
+                   {"x", OutputRole::kResult, ""},
+                   {"u", OutputRole::kResult, ""}};
   const auto plan = BuildPlan(model, {}, {});
   ASSERT_TRUE(plan) << plan.error().ToString();
   EXPECT_THAT(CopiesOf(*plan), ElementsAre("x -> result.2", "u -> result.3", "v -> b_count"));
@@ -175,7 +180,7 @@ TEST(PlanBuilder, ResultsThatAreNotTheirOwnAreCopies) {
 TEST(PlanBuilder, WeightsWithoutValuesBecomeInputs) {
   importers::DividedModel model = Called();
   for (importers::DividedInput& input : model.inputs) input.place.reset();
-  model.outputs = {{"u", ""}, {"v", "x"}};
+  model.outputs = {{"u", OutputRole::kResult, ""}, {"v", OutputRole::kUpdate, "x"}};
   const auto plan = BuildPlan(model, {}, {});
   ASSERT_TRUE(plan) << plan.error().ToString();
   const auto inputs = plan->BuffersOf(Kind::kInput);
