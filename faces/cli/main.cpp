@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "atunner/base/result.h"
-#include "faces/cli/verbs/flow_verbs.h"
-#include "faces/cli/verbs/server_verbs.h"
+#include "faces/cli/flows/flow_verbs.h"
+#include "faces/cli/server/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 

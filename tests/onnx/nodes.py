@@ -156,6 +156,8 @@ def own_cases():
     rms = np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
     weight = real(5)
     channel = (1, 3, 1, 1)
+    cubes = (abs(image) ** 3).sum((2, 3), keepdims=True)
+    norms = np.sqrt((windows**2).sum((-2, -1)))
     return [
         ("BitwiseAnd", 18, {}, [a, b], a & b),
         ("BitwiseOr", 18, {}, [a, b], a | b),
@@ -171,8 +173,8 @@ def own_cases():
         ),
         ("Mish", 18, {}, [x], x * np.tanh(softplus)),
         ("Swish", 24, {"alpha": 0.5}, [x], x / (1 + np.exp(-0.5 * x))),
-        ("GlobalLpPool", 2, {"p": 3}, [image], (abs(image) ** 3).sum((2, 3), keepdims=True) ** (1 / 3)),
-        ("LpPool", 18, {"p": 2, "kernel_shape": [2, 2]}, [image], np.sqrt((windows**2).sum((-2, -1)))),
+        ("GlobalLpPool", 2, {"p": 3}, [image], cubes ** (1 / 3)),
+        ("LpPool", 18, {"p": 2, "kernel_shape": [2, 2]}, [image], norms),
         ("LpNormalization", 1, {"p": 1, "axis": 1}, [x], x / abs(x).sum(1, keepdims=True)),
         ("LpNormalization", 1, {}, [x], x / np.sqrt((x * x).sum(-1, keepdims=True))),
         (

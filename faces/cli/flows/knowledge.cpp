@@ -7,8 +7,8 @@
 
 #include "atunner/knowledge/document_index.h"
 #include "atunner/knowledge/rule.h"
+#include "faces/cli/flows/flow_verbs.h"
 #include "faces/cli/output/render.h"
-#include "faces/cli/verbs/flow_verbs.h"
 #include "faces/wiring/flows.h"
 
 namespace atunner::cli {

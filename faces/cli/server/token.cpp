@@ -5,8 +5,8 @@
 
 #include "atunner/platform/access.h"
 #include "faces/cli/output/render.h"
-#include "faces/cli/verbs/server_flags.h"
-#include "faces/cli/verbs/server_verbs.h"
+#include "faces/cli/server/server_flags.h"
+#include "faces/cli/server/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/serve/serve.h"
 

@@ -14,9 +14,9 @@
 #include "atunner/http/call.h"
 #include "atunner/platform/worker.h"
 #include "faces/cli/output/render.h"
+#include "faces/cli/server/server_flags.h"
+#include "faces/cli/server/server_verbs.h"
 #include "faces/cli/verbs/interrupt.h"
-#include "faces/cli/verbs/server_flags.h"
-#include "faces/cli/verbs/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 

@@ -10,9 +10,9 @@
 #include "atunner/platform/job_client.h"
 #include "faces/cli/flags/parse.h"
 #include "faces/cli/output/render.h"
+#include "faces/cli/server/server_flags.h"
+#include "faces/cli/server/server_verbs.h"
 #include "faces/cli/verbs/interrupt.h"
-#include "faces/cli/verbs/server_flags.h"
-#include "faces/cli/verbs/server_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 
 namespace atunner::cli {

@@ -1,4 +1,4 @@
-#include "faces/cli/verbs/server_flags.h"
+#include "faces/cli/server/server_flags.h"
 
 #include <cstdlib>
 
