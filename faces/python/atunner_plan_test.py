@@ -269,7 +269,7 @@ class PlanTest(unittest.TestCase):
         want = atunner._program.program_json(graph, [_backend.Input("user_input", "")] * 5, inputs)
         with unittest.mock.patch.object(atunner._program, "_Shapes") as shapes:
             got = atunner._program.program_json(
-                graph, [_backend.Input("user_input", "")] * 5, inputs, noted
+                graph, [_backend.Input("user_input", "")] * 5, inputs, returned=noted
             )
         shapes.assert_not_called()
         self.assertEqual(got, want)

@@ -123,7 +123,7 @@ TEST_F(Graphs, MistakesAreSaidWithTheirPlace) {
   // What no family computes runs on plain kernels, and is said to.
   const Outcome unserved = RunShell(home(), "$A graph sorted.atg --target-gpu A100");
   EXPECT_EQ(unserved.exit_code, 0) << unserved.err;
-  EXPECT_THAT(unserved.out, HasSubstr("part plain kernels"));
+  EXPECT_THAT(unserved.out, HasSubstr("group 1: plain kernels, 1 node"));
   EXPECT_THAT(RunShell(home(), "$A optimize").err, HasSubstr("--graph"));
   EXPECT_THAT(RunShell(home(), "$A operators").out, HasSubstr("rms_norm(x[…, C], weight[C]) → y"));
   const std::string some = RunShell(home(), "$A operators rms_norm topk").out;

@@ -30,7 +30,7 @@ struct OnnxTensor {
   std::vector<int64_t> wholes;  ///< int32_data, int64_data or uint64_data
   std::vector<double> reals;    ///< float_data or double_data
   bool has_text = false;        ///< string_data
-  /// Of external data: "location", "offset", "length".
+  /// "location", "offset" and "length" of external data.
   std::map<std::string, std::string, std::less<>> external;
 
   int64_t Count() const;
