@@ -99,6 +99,22 @@ TEST(WithTransposesInProducts, LeavesAxesThatAreMergedFromApart) {
   ExpectSame(given, made);
 }
 
+/// Attention is recognised by products whose heads come first.
+TEST(WithTransposesInProducts, LeavesHeadsInFront) {
+  const ValidGraph given = MustParse(R"(
+graph g
+input q_rows: float32[1, 6, 2, 4]
+input k_rows: float32[1, 6, 2, 4]
+q = transpose(q_rows, order=[0, 2, 1, 3])
+k = transpose(k_rows, order=[0, 2, 1, 3])
+y = contract(q, k, equation="bhsd,bhtd->bhst")
+output y
+)");
+  const ValidGraph made = Simplify(WithTransposesInProducts(given));
+  EXPECT_EQ(Transposes(made), 2u);
+  ExpectSame(given, made);
+}
+
 TEST(WithTransposesInProducts, LeavesReshapesThatSplitAnAxis) {
   const ValidGraph given = MustParse(R"(
 graph g

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,17 @@ struct Turned {
   std::vector<int64_t> order;
 };
 
+/// True if the axes that both operands and the result share come first. Attention's heads are such
+/// axes: a product whose heads lie between other axes would be transposed again.
+bool BatchLeads(const Equation& equation, const std::string& letters) {
+  const auto is_batch = [&](char letter) {
+    return equation.left.find(letter) != std::string::npos &&
+           equation.right.find(letter) != std::string::npos &&
+           equation.result.find(letter) != std::string::npos;
+  };
+  return std::ranges::is_partitioned(letters, is_batch);
+}
+
 class TransposeAbsorber : public Rewriter {
  public:
   using Rewriter::Rewriter;
@@ -61,6 +73,7 @@ class TransposeAbsorber : public Rewriter {
       std::string before(letters[i].size(), ' ');
       for (size_t axis = 0; axis < before.size(); ++axis)
         before[static_cast<size_t>(turned->order[axis])] = letters[i][axis];
+      if (BatchLeads(equation, letters[i]) && !BatchLeads(equation, before)) continue;
       letters[i] = before;
       operands[i] = turned->value;
     }
