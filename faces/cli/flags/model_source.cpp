@@ -7,9 +7,9 @@
 
 namespace atunner::cli {
 
-Result<ModelSource> ReadModelSource(const std::string& path) {
+Result<ModelSource> ReadModelSource(const std::string& path, const Dims& sizes) {
   if (importers::IsModelFile(path)) {
-    ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path));
+    ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path, {sizes, {}}));
     graph::ValidGraph graph = model.graph;
     return ModelSource{std::move(graph), std::move(model)};
   }

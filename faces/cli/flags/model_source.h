@@ -16,8 +16,9 @@ struct ModelSource {
   std::optional<importers::ImportedModel> model;  ///< empty for a graph in text form
 };
 
-/// model.pt2, model.json, or a graph in text form.
-Result<ModelSource> ReadModelSource(const std::string& path);
+/// model.pt2, model.json, model.onnx, or a graph in text form. `sizes` are those of the open axes
+/// of an ONNX model.
+Result<ModelSource> ReadModelSource(const std::string& path, const Dims& sizes = {});
 
 /// Which inputs of the graph are weights; empty where that is not known. In a training step none
 /// are: parameters change with every step.

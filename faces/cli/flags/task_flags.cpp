@@ -13,7 +13,7 @@ Result<Dims> SizesOfAxes(const std::vector<std::string>& flags) {
   for (const std::string& flag : flags) {
     ATUNNER_TRY(const auto parsed, ParseDim(flag));
     if (parsed.second.size() != 1)
-      return Invalid("an axis of an ONNX model has one size", "--dim " + flag);
+      return Invalid("an axis of a model has one size", "--dim " + flag);
     sizes[parsed.first] = parsed.second[0];
   }
   return sizes;

@@ -12,6 +12,7 @@
 #include "atunner/fusion/plan_text.h"
 #include "atunner/fusion/training_text.h"
 #include "faces/cli/flags/model_source.h"
+#include "faces/cli/flags/task_flags.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/training_plan.h"
 #include "faces/cli/verbs/verb_list.h"
@@ -26,6 +27,7 @@ struct FusionFlags {
   std::string mode;
   std::string target = "H100";
   std::string dot;
+  std::vector<std::string> dims;
   bool exact_casts = false;
 };
 
@@ -57,7 +59,8 @@ Result<int> Show(const Plan& plan, const FusionFlags& flags, const Context& cont
 
 Result<int> Fusion(const FusionFlags& flags, const Context& context) {
   ATUNNER_TRY(const std::string file, FileOf(flags));
-  ATUNNER_TRY(const ModelSource source, ReadModelSource(file));
+  ATUNNER_TRY(const Dims sizes, SizesOfAxes(flags.dims));
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(file, sizes));
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
   const auto roundings = flags.exact_casts ? fusion::Roundings::kAll
                                            : fusion::Roundings::kWhereExact;
@@ -88,6 +91,7 @@ void AddFusion(VerbList& verbs) {
                    "training: also dependencies, memory and training fusions; default with "
                    "--training-graph. inference: the graph alone")
       ->check(CLI::IsMember({"training", "inference"}));
+  verb->add_option("--dim", flags->dims, "size of an open axis of an ONNX model, batch=8");
   verb->add_option("--target-gpu", flags->target, "the GPU whose kernels are counted");
   verb->add_option("--dot", flags->dot, "write the plan in Graphviz's language to this file");
   verb->add_flag("--eager-exact-casts", flags->exact_casts,

@@ -22,6 +22,7 @@
 #include "atunner/importers/import_model.h"
 #include "atunner/importers/model_file.h"
 #include "faces/cli/flags/model_source.h"
+#include "faces/cli/flags/task_flags.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/verb_list.h"
 
@@ -32,6 +33,7 @@ struct GraphFlags {
   std::string file;
   std::string target = "H100";
   std::string dot;
+  std::vector<std::string> dims;
 };
 
 std::string_view NameOf(importers::InputKind kind) {
@@ -200,7 +202,8 @@ Result<std::optional<importers::DividedModel>> DividedModelOf(const std::string&
 Result<int> Graph(const GraphFlags& flags, const Context& context) {
   ATUNNER_TRY(const auto divided, DividedModelOf(flags.file));
   if (divided) return GraphOfDivided(*divided, flags, context);
-  ATUNNER_TRY(const ModelSource source, ReadModelSource(flags.file));
+  ATUNNER_TRY(const Dims sizes, SizesOfAxes(flags.dims));
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(flags.file, sizes));
   if (!flags.dot.empty()) ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.dot, DotOf(source.graph)));
   ATUNNER_TRY(const fusion::FusionPlan plan, PlanOf(source, flags.target));
   if (context.common.json)
@@ -219,6 +222,7 @@ void AddGraph(VerbList& verbs) {
   verb->add_option("file", flags->file,
                    "model.pt2 or model.json: a PyTorch program; file.atg: a graph in text form")
       ->required();
+  verb->add_option("--dim", flags->dims, "size of an open axis of an ONNX model, batch=8");
   verb->add_option("--target-gpu", flags->target, "the GPU whose kernels are counted");
   verb->add_option("--dot", flags->dot, "write the graph in Graphviz's language to this file");
 }
