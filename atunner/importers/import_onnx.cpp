@@ -4,15 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "atunner/graph/lexer.h"
 #include "atunner/importers/onnx/onnx_model.h"
 #include "atunner/importers/onnx/onnx_table.h"
+#include "atunner/importers/onnx_tensors.h"
 
 namespace atunner::importers {
 namespace {
@@ -23,27 +22,6 @@ using graph::Value;
 
 constexpr size_t kMostNodes = 1'000'000;
 constexpr int kDeepestCalls = 32;
-/// Tensors of floats with more elements are weights: inputs of the graph.
-constexpr int64_t kMostLiteral = 1;
-/// What is computed from constants is computed while the model is read, up to this size.
-constexpr int64_t kMostFolded = 4096;
-
-/// A value of the model: its place in the graph, and what is known of its elements.
-struct Slot {
-  std::optional<Value> value;
-  std::shared_ptr<const Tensor> known;
-  const OnnxTensor* initializer = nullptr;
-};
-
-/// The values of a graph, or of the body of a function, by name.
-using Scope = std::map<std::string, Slot, std::less<>>;
-
-std::string Identifier(std::string_view wanted) {
-  std::string name;
-  for (const char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return graph::IsName(name) ? name : "_" + name;  // it begins with a digit, or is a keyword
-}
-
 /// What of a body its results need, in the order of the body.
 std::vector<const OnnxNode*> NeededNodes(const std::vector<OnnxNode>& nodes,
                                          std::set<std::string, std::less<>> wanted) {
@@ -66,22 +44,15 @@ std::vector<const OnnxNode*> NeededNodes(const std::vector<OnnxNode>& nodes,
   return needed;
 }
 
-std::vector<int64_t> DenseStrides(const std::vector<int64_t>& sizes) {
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
-  return strides;
-}
-
 class OnnxImporter {
  public:
   OnnxImporter(const OnnxModel& model, std::string name, std::string folder, std::string_view bytes,
                const ImportOptions& options)
       : model_(model),
         where_(name),
-        folder_(std::move(folder)),
-        bytes_(bytes),
         options_(options),
-        builder_(std::move(name)) {}
+        builder_(std::move(name)),
+        tensors_(builder_, std::move(folder), bytes) {}
 
   Result<ImportedModel> Import() {
     if (model_.graph.nodes.size() > kMostNodes)
@@ -92,15 +63,18 @@ class OnnxImporter {
     for (const OnnxValueInfo& output : model_.graph.outputs) wanted.insert(output.name);
     const auto needed = NeededNodes(model_.graph.nodes, std::move(wanted));
     ATUNNER_RETURN_IF_ERROR(CheckOperators(needed));
-    Scope scope;
+    OnnxScope scope;
     AddInitializers(model_.graph, scope);
     ATUNNER_RETURN_IF_ERROR(AddInputs(scope));
     for (const OnnxNode* node : needed)
       ATUNNER_RETURN_IF_ERROR(AddNode(*node, model_.opsets, scope));
     ATUNNER_RETURN_IF_ERROR(AddOutputs(scope));
     ATUNNER_TRY(graph::ValidGraph graph, std::move(builder_).Finish());
-    return ImportedModel{
-        std::move(graph), std::move(inputs_), std::move(outputs_), std::move(operators_), {}};
+    return ImportedModel{std::move(graph),
+                         std::move(tensors_.inputs()),
+                         std::move(outputs_),
+                         std::move(operators_),
+                         {}};
   }
 
  private:
@@ -145,11 +119,6 @@ class OnnxImporter {
         where_, "docs/how-to/optimize-a-model.md lists what is computed");
   }
 
-  static void AddInitializers(const OnnxGraph& graph, Scope& scope) {
-    for (const OnnxTensor& tensor : graph.initializers)
-      scope[tensor.name] = {std::nullopt, nullptr, &tensor};
-  }
-
   /// The size of an axis: as stated, or as the caller gives it.
   std::optional<int64_t> SizeOf(const OnnxDim& dim, std::set<std::string>& missing) const {
     if (dim.symbol.empty()) return dim.size;
@@ -159,7 +128,7 @@ class OnnxImporter {
     return std::nullopt;
   }
 
-  Status AddInputs(Scope& scope) {
+  Status AddInputs(OnnxScope& scope) {
     std::set<std::string> missing;
     std::vector<std::pair<const OnnxValueInfo*, graph::TensorType>> types;
     for (const OnnxValueInfo& input : model_.graph.inputs) {
@@ -186,18 +155,9 @@ class OnnxImporter {
                      where_, fmt::format("--dim {}=8", *missing.begin()));
     for (auto& [input, type] : types) {
       builder_.SetLocation(fmt::format("{}, input '{}'", where_, input->name));
-      const std::string name = Unused(input->name);
-      scope[input->name].value = builder_.Input(name, std::move(type));
-      inputs_.push_back({name, InputKind::kUser, "", std::nullopt});
+      scope[input->name].value = tensors_.AddUserInput(input->name, std::move(type));
     }
     return Checked(where_);
-  }
-
-  std::string Unused(std::string_view wanted) {
-    const std::string base = Identifier(wanted);
-    std::string name = base;
-    for (int i = 2; !used_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
-    return name;
   }
 
   Status Checked(const std::string& where) {
@@ -207,64 +167,7 @@ class OnnxImporter {
     return std::unexpected(std::move(error));
   }
 
-  /// Weights become inputs; what has one element, or is of integers, becomes a constant.
-  Value Materialise(const std::string& name, Slot& slot) {
-    if (slot.value) return *slot.value;
-    if (slot.initializer != nullptr && !slot.known) {
-      const OnnxTensor& tensor = *slot.initializer;
-      const auto dtype = OnnxDType(tensor.data_type);
-      const bool weight = dtype && (IsFloat(*dtype) ? tensor.Count() > kMostLiteral
-                                                    : tensor.Count() > kMostFolded);
-      if (weight) {
-        slot.value = AddWeight(name, tensor, *dtype);
-        return *slot.value;
-      }
-    }
-    const auto known = KnownOf(slot);
-    if (!known) return builder_.Fail(known.error());
-    ATUNNER_CHECK(*known != nullptr);
-    const Tensor& tensor = **known;
-    slot.value = builder_.Constant(
-        {tensor.dtype, graph::Shape(tensor.shape.begin(), tensor.shape.end())}, tensor.cells);
-    return *slot.value;
-  }
-
-  Value AddWeight(const std::string& name, const OnnxTensor& tensor, DType dtype) {
-    const std::string unique = Unused(name);
-    std::optional<WeightPlace> place;
-    if (const auto location = tensor.external.find("location"); location != tensor.external.end()) {
-      const auto offset = tensor.external.find("offset");
-      place = WeightPlace{
-          location->second,
-          offset == tensor.external.end() ? 0 : std::strtoull(offset->second.c_str(), nullptr, 10),
-          0, DenseStrides(tensor.dims)};
-    } else if (!tensor.raw.empty()) {
-      place = WeightPlace{"", static_cast<uint64_t>(tensor.raw.data() - bytes_.data()), 0,
-                          DenseStrides(tensor.dims)};
-    }
-    inputs_.push_back({unique, InputKind::kParameter, name, std::move(place)});
-    return builder_.Input(unique, {dtype, graph::Shape(tensor.dims.begin(), tensor.dims.end())});
-  }
-
-  /// The elements, if the model states them.
-  Result<std::shared_ptr<const Tensor>> KnownOf(Slot& slot) const {
-    if (!slot.known && slot.initializer != nullptr) {
-      ATUNNER_TRY(Tensor values, ValuesOf(*slot.initializer, folder_));
-      slot.known = std::make_shared<Tensor>(std::move(values));
-    }
-    return slot.known;
-  }
-
-  /// True for what a node may be computed from while the model is read.
-  static bool IsFoldable(const Slot& slot) {
-    if (slot.known) return std::ssize(slot.known->cells) <= kMostFolded;
-    if (slot.initializer == nullptr) return false;
-    const auto dtype = OnnxDType(slot.initializer->data_type);
-    const int64_t count = slot.initializer->Count();
-    return dtype && count >= 0 && count <= (IsFloat(*dtype) ? kMostLiteral : kMostFolded);
-  }
-
-  Status AddNode(const OnnxNode& node, const Opsets& opsets, Scope& scope) {
+  Status AddNode(const OnnxNode& node, const Opsets& opsets, OnnxScope& scope) {
     const std::string where = fmt::format("{}, node {}", where_, node.Title());
     for (const std::string& input : node.inputs) {
       if (!input.empty() && !scope.contains(input))
@@ -288,7 +191,7 @@ class OnnxImporter {
                  : Build(*op, node, opset->second, scope, where);
   }
 
-  std::vector<std::optional<OnnxOperand>> OperandsOf(const OnnxNode& node, Scope& scope,
+  std::vector<std::optional<OnnxOperand>> OperandsOf(const OnnxNode& node, OnnxScope& scope,
                                                      GraphBuilder* scratch) {
     std::vector<std::optional<OnnxOperand>> operands;
     for (const std::string& input : node.inputs) {
@@ -296,13 +199,15 @@ class OnnxImporter {
         operands.emplace_back();
         continue;
       }
-      Slot& slot = scope.find(input)->second;
+      OnnxSlot& slot = scope.find(input)->second;
       operands.push_back(OnnxOperand{[this, input, &slot, scratch] {
-                                       return scratch == nullptr ? Materialise(input, slot)
-                                                                 : Literal(*scratch, slot);
+                                       if (scratch == nullptr) return tensors_.ValueOf(input, slot);
+                                       const auto known = tensors_.KnownOf(slot);
+                                       return known ? ConstantOf(*scratch, **known)
+                                                    : scratch->Fail(known.error());
                                      },
                                      [this, &slot]() -> Result<std::optional<Tensor>> {
-                                       ATUNNER_TRY(const auto known, KnownOf(slot));
+                                       ATUNNER_TRY(const auto known, tensors_.KnownOf(slot));
                                        return known ? std::optional(*known) : std::nullopt;
                                      }});
     }
@@ -310,63 +215,32 @@ class OnnxImporter {
     return operands;
   }
 
-  Value Literal(GraphBuilder& scratch, Slot& slot) const {
-    const auto known = KnownOf(slot);
-    if (!known) return scratch.Fail(known.error());
-    const Tensor& tensor = **known;
-    return scratch.Constant({tensor.dtype, graph::Shape(tensor.shape.begin(), tensor.shape.end())},
-                            tensor.cells);
-  }
-
-  Status Build(const OnnxOperator& op, const OnnxNode& node, int64_t opset, Scope& scope,
+  Status Build(const OnnxOperator& op, const OnnxNode& node, int64_t opset, OnnxScope& scope,
                const std::string& where) {
     builder_.SetLocation(where);
     OnnxCall call(builder_, node, opset, OperandsOf(node, scope, nullptr), cache_);
     const std::vector<Value> results = op.build(call, op.text);
     ATUNNER_RETURN_IF_ERROR(Checked(where));
-    if (call.without_elements()) {
-      Tensor empty{*call.without_elements(), {0}, {}};
-      return Define(node.outputs.at(0),
-                    {std::nullopt, std::make_shared<Tensor>(std::move(empty)), nullptr}, scope,
-                    where);
-    }
+    if (call.without_elements()) return DefineEmpty(node, *call.without_elements(), scope, where);
     for (size_t i = 0; i < std::min(results.size(), node.outputs.size()); ++i) {
       if (node.outputs[i].empty()) continue;
-      Slot slot{results[i], nullptr, nullptr};
+      OnnxSlot slot{results[i], nullptr, nullptr};
       if (const auto* constant = builder_.NodeOf(results[i]).As<graph::Constant>())
-        slot.known = TensorOf(*constant, builder_.TypeOf(results[i]));
+        slot.known = ElementsOf(*constant, builder_.TypeOf(results[i]));
       ATUNNER_RETURN_IF_ERROR(Define(node.outputs[i], std::move(slot), scope, where));
     }
     return {};
   }
 
-  /// The elements of a constant of the graph; nullptr if they are many.
-  static std::shared_ptr<const Tensor> TensorOf(const graph::Constant& constant,
-                                                const graph::TensorType& type) {
-    Tensor tensor{type.dtype, {}, constant.values};
-    int64_t count = 1;
-    for (const graph::Extent& extent : type.shape) {
-      tensor.shape.push_back(extent.factor());
-      if (__builtin_mul_overflow(count, extent.factor(), &count)) return nullptr;
-    }
-    if (count > kMostFolded) return nullptr;
-    if (tensor.cells.size() == 1) tensor.cells.resize(static_cast<size_t>(count), tensor.cells[0]);
-    return std::make_shared<Tensor>(std::move(tensor));
-  }
-
   /// Computes the node's results from constants.
-  Status Fold(const OnnxOperator& op, const OnnxNode& node, int64_t opset, Scope& scope,
+  Status Fold(const OnnxOperator& op, const OnnxNode& node, int64_t opset, OnnxScope& scope,
               const std::string& where) {
     GraphBuilder scratch("constants");
     scratch.SetLocation(where);
     OnnxCall call(scratch, node, opset, OperandsOf(node, scope, &scratch), cache_);
     const std::vector<Value> results = op.build(call, op.text);
-    if (call.without_elements() && scratch.ok()) {
-      Tensor empty{*call.without_elements(), {0}, {}};
-      return Define(node.outputs.at(0),
-                    {std::nullopt, std::make_shared<Tensor>(std::move(empty)), nullptr}, scope,
-                    where);
-    }
+    if (call.without_elements() && scratch.ok())
+      return DefineEmpty(node, *call.without_elements(), scope, where);
     size_t made = 0;
     for (; made < std::min(results.size(), node.outputs.size()) && scratch.ok(); ++made)
       scratch.Output(fmt::format("y{}", made), scratch.Map("a", {results[made]}));
@@ -385,15 +259,24 @@ class OnnxImporter {
     return {};
   }
 
-  static Status Define(const std::string& name, Slot slot, Scope& scope, const std::string& where) {
+  static Status DefineEmpty(const OnnxNode& node, DType dtype, OnnxScope& scope,
+                            const std::string& where) {
+    if (node.outputs.empty()) return {};
+    auto empty = std::make_shared<Tensor>(Tensor{dtype, {0}, {}});
+    return Define(node.outputs[0], {std::nullopt, std::move(empty), nullptr}, scope, where);
+  }
+
+  static Status Define(const std::string& name, OnnxSlot slot, OnnxScope& scope,
+                       const std::string& where) {
     if (scope.insert_or_assign(name, std::move(slot)).second) return {};
     return Invalid("the value '" + name + "' is computed twice", where);
   }
 
   /// A branch whose condition is known takes the place of the node.
-  Status AddIf(const OnnxNode& node, const Opsets& opsets, Scope& scope, const std::string& where) {
+  Status AddIf(const OnnxNode& node, const Opsets& opsets, OnnxScope& scope,
+               const std::string& where) {
     if (node.inputs.empty()) return Invalid("the condition is missing", where);
-    ATUNNER_TRY(const auto known, KnownOf(scope.find(node.inputs[0])->second));
+    ATUNNER_TRY(const auto known, tensors_.KnownOf(scope.find(node.inputs[0])->second));
     if (!known || known->cells.size() != 1)
       return Fail(ErrorCode::kUnsupported, "the condition is computed", where);
     const char* name = known->cells[0].whole != 0 ? "then_branch" : "else_branch";
@@ -415,15 +298,15 @@ class OnnxImporter {
   }
 
   /// The body of a function takes the place of the call, in a scope of its own.
-  Status Call(const OnnxFunction& function, const OnnxNode& node, Scope& scope) {
+  Status Call(const OnnxFunction& function, const OnnxNode& node, OnnxScope& scope) {
     const std::string where = fmt::format("{}, node {}", where_, node.Title());
     if (++depth_ > kDeepestCalls) return Invalid("functions call each other too deeply", where);
-    Scope body;
+    OnnxScope body;
     for (size_t i = 0; i < std::min(function.inputs.size(), node.inputs.size()); ++i) {
       if (node.inputs[i].empty()) continue;
-      Slot& outer = scope.find(node.inputs[i])->second;
+      OnnxSlot& outer = scope.find(node.inputs[i])->second;
       // A weight becomes an input of the graph under its own name.
-      if (!IsFoldable(outer)) (void)Materialise(node.inputs[i], outer);
+      if (!IsFoldable(outer)) (void)tensors_.ValueOf(node.inputs[i], outer);
       ATUNNER_RETURN_IF_ERROR(Checked(where));
       body.insert_or_assign(function.inputs[i], outer);
     }
@@ -467,19 +350,20 @@ class OnnxImporter {
                   [](const OnnxAttribute& attribute) { return !attribute.refers_to.empty(); });
   }
 
-  Status AddOutputs(Scope& scope) {
+  Status AddOutputs(OnnxScope& scope) {
     const bool one = model_.graph.outputs.size() == 1;
     for (size_t i = 0; i < model_.graph.outputs.size(); ++i) {
       const std::string& name = model_.graph.outputs[i].name;
       const auto slot = scope.find(name);
       if (slot == scope.end())
         return Invalid(fmt::format("the result '{}' is not computed", name), where_);
-      Value value = Materialise(name, slot->second);
+      Value value = tensors_.ValueOf(name, slot->second);
       ATUNNER_RETURN_IF_ERROR(Checked(where_));
       const graph::Node& node = builder_.NodeOf(value);
       if (node.As<graph::Input>() || node.As<graph::Constant>())
         value = builder_.Map("a", {value}, node.type.shape);
-      outputs_.push_back({Unused(one ? "y" : fmt::format("y{}", i)), OutputRole::kResult, ""});
+      outputs_.push_back(
+          {tensors_.Unused(one ? "y" : fmt::format("y{}", i)), OutputRole::kResult, ""});
       builder_.Output(outputs_.back().name, value);
     }
     return Checked(where_);
@@ -487,13 +371,10 @@ class OnnxImporter {
 
   const OnnxModel& model_;
   std::string where_;
-  std::string folder_;
-  std::string_view bytes_;
   const ImportOptions& options_;
   GraphBuilder builder_;
+  OnnxTensors tensors_;
   LibraryCache cache_;
-  std::set<std::string> used_;
-  std::vector<ModelInput> inputs_;
   std::vector<ModelOutput> outputs_;
   std::map<std::string, int> operators_;
   int depth_ = 0;

@@ -24,17 +24,11 @@ except ImportError:
     sys.exit(77)
 
 from model_modules import modules
+from models import tensors_in
 from nodes import Reference, compare, flat, identifier
 
 # What PyTorch 1.13 cannot write as ONNX.
 OPSET = 17
-
-
-def tensors_in(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    parts = value.values() if isinstance(value, dict) else value
-    return [tensor for part in parts for tensor in tensors_in(part)]
 
 
 def exported(module, inputs, path):

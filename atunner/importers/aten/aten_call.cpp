@@ -29,7 +29,7 @@ int64_t Bounded(int64_t value) { return std::clamp(value, -kMostElements, kMostE
 AtenCall::AtenCall(graph::GraphBuilder& builder, const ProgramNode& node,
                    const std::vector<Parameter>& parameters, const Values& values,
                    const ExportedProgram& program, LibraryCache& cache)
-    : g(builder),
+    : GraphCall(builder),
       node_(node),
       parameters_(parameters),
       values_(values),
@@ -178,19 +178,6 @@ Integers AtenCall::Axes(std::string_view name, Value x) {
   return axes;
 }
 
-int64_t AtenCall::Size(Value x, int64_t axis) const {
-  const Shape& shape = ShapeOf(x);
-  return axis >= 0 && static_cast<size_t>(axis) < shape.size()
-             ? shape[static_cast<size_t>(axis)].factor()
-             : 1;
-}
-
-Integers AtenCall::SizesOf(Value x) const {
-  Integers sizes;
-  for (const Extent& extent : ShapeOf(x)) sizes.push_back(extent.factor());
-  return sizes;
-}
-
 const TensorMeta* AtenCall::Result() const {
   if (node_.outputs.empty() || !node_.outputs[0]) return nullptr;
   const auto at = program_.tensors.find(node_.outputs[0]->name);
@@ -255,14 +242,6 @@ DType AtenCall::CommonType(const std::vector<std::string_view>& names) {
   return common.value_or(DType::kFloat32);
 }
 
-Value AtenCall::Reshape(Value x, const Integers& sizes) {
-  return g.Reshape(x, Shape(sizes.begin(), sizes.end()));
-}
-
-Value AtenCall::Filled(const Integers& sizes, DType dtype, double value) {
-  return g.Constant({dtype, Shape(sizes.begin(), sizes.end())}, {graph::CellOf(dtype, value)});
-}
-
 Value AtenCall::Library(std::string_view name, DType dtype, const std::vector<Value>& operands,
                         const Attributes& attributes, size_t stated) {
   const std::vector<Value> results = LibraryResults(name, dtype, operands, attributes, stated);
@@ -293,15 +272,6 @@ std::vector<Value> AtenCall::LibraryResults(std::string_view name, DType dtype,
     at = cache_.emplace(std::move(key), *std::move(built)).first;
   }
   return Inline(g, at->second, operands);
-}
-
-Value AtenCall::Fail(std::string what, std::string hint) {
-  return g.Fail({ErrorCode::kInvalidInput, std::move(what), {}, std::move(hint)});
-}
-
-bool AtenCall::Check(bool condition, const std::string& what, const std::string& hint) {
-  if (!condition) Fail(what, hint);
-  return condition;
 }
 
 std::vector<Value> Inline(graph::GraphBuilder& builder, const graph::ValidGraph& graph,

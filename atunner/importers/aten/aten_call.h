@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "atunner/graph/graph.h"
+#include "atunner/importers/aten/graph_call.h"
 #include "atunner/importers/program/exported_program.h"
 #include "atunner/model/value/value.h"
 
@@ -28,15 +29,11 @@ using Values = std::map<std::string, graph::Value, std::less<>>;
 /// Graphs of library operators that were built before, by request. Models repeat their layers.
 using LibraryCache = std::map<std::string, graph::ValidGraph>;
 
-using Integers = std::vector<int64_t>;
-
-class AtenCall {
+class AtenCall : public GraphCall {
  public:
   AtenCall(graph::GraphBuilder& builder, const ProgramNode& node,
            const std::vector<Parameter>& parameters, const Values& values,
            const ExportedProgram& program, LibraryCache& cache);
-
-  graph::GraphBuilder& g;
 
   /// True if the argument is given, or has a default, and is not None.
   bool Has(std::string_view name) const;
@@ -60,10 +57,6 @@ class AtenCall {
   Integers Axes(std::string_view name, graph::Value x);
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
-  const graph::Shape& ShapeOf(graph::Value x) const { return g.TypeOf(x).shape; }
-  int64_t Size(graph::Value x, int64_t axis) const;
-  Integers SizesOf(graph::Value x) const;
-  DType TypeOf(graph::Value x) const { return g.TypeOf(x).dtype; }
   /// The type and sizes that the program states for the first result.
   const TensorMeta* Result() const;
   /// The type of the first result, or `fallback` if the program does not state it.
@@ -72,10 +65,6 @@ class AtenCall {
   /// before a number, unless the later one is of a higher kind (bool, integer, float).
   DType CommonType(const std::vector<std::string_view>& names);
 
-  /// x in float32 if its type is narrower, for sums and norms.
-  graph::Value Wide(graph::Value x) { return g.Cast(x, graph::ArithmeticType(TypeOf(x))); }
-  graph::Value Reshape(graph::Value x, const Integers& sizes);
-  graph::Value Filled(const Integers& sizes, DType dtype, double value);
   /// The graph of an operator of the library (its first result), on these operands. The operator is
   /// asked with the shapes of the first `stated` ones, from which it knows those of the others.
   graph::Value Library(std::string_view name, DType dtype,
@@ -85,10 +74,6 @@ class AtenCall {
   std::vector<graph::Value> LibraryResults(std::string_view name, DType dtype,
                                            const std::vector<graph::Value>& operands,
                                            const Attributes& attributes = {}, size_t stated = 3);
-
-  graph::Value Fail(std::string what, std::string hint = {});
-  /// Fails unless `condition`; returns `condition`.
-  bool Check(bool condition, const std::string& what, const std::string& hint = {});
 
  private:
   const Argument* Find(std::string_view name) const;

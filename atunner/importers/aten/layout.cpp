@@ -11,19 +11,6 @@ namespace {
 
 using graph::Value;
 
-/// The product of sizes, or 0 if it is no number of elements.
-int64_t CountOf(const Integers& sizes) {
-  int64_t count = 1;
-  for (const int64_t size : sizes) {
-    if (size < 1 || __builtin_mul_overflow(count, size, &count)) return 0;
-  }
-  return count;
-}
-
-Value Broadcast(AtenCall& call, Value x, const Integers& sizes) {
-  return call.g.Map("a", {x}, graph::Shape(sizes.begin(), sizes.end()));
-}
-
 }  // namespace
 
 std::vector<Value> View(AtenCall& call, std::string_view text) {
@@ -123,7 +110,7 @@ std::vector<Value> Expand(AtenCall& call, std::string_view text) {
   for (size_t i = fresh; i < sizes.size(); ++i) {
     if (sizes[i] == -1) sizes[i] = given[i - fresh];
   }
-  return {Broadcast(call, x, sizes)};
+  return {call.Broadcast(x, sizes)};
 }
 
 /// Each axis becomes two, [copies, size], by a broadcast, and these become one again.
@@ -141,7 +128,7 @@ std::vector<Value> Repeat(AtenCall& call, std::string_view) {
     wide.insert(wide.end(), {repeats[i], given[i]});
     merged.push_back(CountOf({repeats[i], given[i]}));
   }
-  return {call.Reshape(Broadcast(call, call.Reshape(x, before), wide), merged)};
+  return {call.Reshape(call.Broadcast(call.Reshape(x, before), wide), merged)};
 }
 
 std::vector<Value> Flip(AtenCall& call, std::string_view) {

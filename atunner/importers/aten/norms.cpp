@@ -16,10 +16,6 @@ Value PerChannel(AtenCall& call, std::string_view name, int64_t channels, DType 
                         : call.Filled({channels}, type, fallback);
 }
 
-int64_t CountOf(const Integers& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 /// The mean of x over these axes, which stay with extent 1, and the reciprocal deviation.
 std::vector<Value> Statistics(AtenCall& call, Value x, const Integers& axes) {
   if (!call.g.ok()) return {};

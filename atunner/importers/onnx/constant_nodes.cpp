@@ -13,14 +13,9 @@ using graph::Value;
 
 constexpr double kMostElements = 1 << 20;
 
-Value AsConstant(OnnxCall& call, const graph::Tensor& tensor) {
-  return call.g.Constant({tensor.dtype, graph::Shape(tensor.shape.begin(), tensor.shape.end())},
-                         tensor.cells);
-}
-
 Value AsConstant(OnnxCall& call, const OnnxTensor& tensor) {
   const auto values = ValuesOf(tensor, "");
-  if (values) return AsConstant(call, *values);
+  if (values) return ConstantOf(call.g, *values);
   return call.g.Fail(values.error());
 }
 
@@ -37,9 +32,9 @@ std::vector<Value> ConstantNode(OnnxCall& call, std::string_view) {
     return {
         call.Constant(DType::kInt64, {static_cast<int64_t>(ints->wholes.size())}, ints->wholes)};
   if (const auto* reals = call.Find("value_floats"); reals != nullptr && !reals->reals.empty())
-    return {AsConstant(
-        call, graph::Tensor::Of(DType::kFloat32, {static_cast<int64_t>(reals->reals.size())},
-                                reals->reals))};
+    return {ConstantOf(
+        call.g, graph::Tensor::Of(DType::kFloat32, {static_cast<int64_t>(reals->reals.size())},
+                                  reals->reals))};
   return {call.Unsupported("a constant of text, of a sparse tensor, or without elements")};
 }
 
@@ -62,7 +57,8 @@ std::vector<Value> Range(OnnxCall& call, std::string_view) {
     return {};
   std::vector<double> values;
   for (double i = 0; i < count; ++i) values.push_back(start + i * step);
-  return {AsConstant(call, graph::Tensor::Of(type->dtype, {static_cast<int64_t>(count)}, values))};
+  return {
+      ConstantOf(call.g, graph::Tensor::Of(type->dtype, {static_cast<int64_t>(count)}, values))};
 }
 
 std::vector<Value> EyeLike(OnnxCall& call, std::string_view) {
@@ -89,7 +85,7 @@ std::vector<Value> SignalWindow(OnnxCall& call, std::string_view text) {
     values.push_back(a - b * std::cos(angle) + c * std::cos(2 * angle));
   }
   const DType type = OnnxDType(call.Whole("output_datatype", 1)).value_or(DType::kFloat32);
-  return {AsConstant(call, graph::Tensor::Of(type, {static_cast<int64_t>(size)}, values))};
+  return {ConstantOf(call.g, graph::Tensor::Of(type, {static_cast<int64_t>(size)}, values))};
 }
 
 /// The new axis has the second value at the index, and the first elsewhere.

@@ -1,20 +1,12 @@
 // Operators that read and write at indices.
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "atunner/importers/onnx/onnx_builders.h"
 
 namespace atunner::importers::onnx {
 namespace {
 
 using graph::Value;
-
-int64_t CountOf(Integers::const_iterator begin, Integers::const_iterator end) {
-  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
-}
-
-int64_t CountOf(const Integers& sizes) { return CountOf(sizes.begin(), sizes.end()); }
 
 /// Negative indices count from the end of the axis.
 Value FromStart(OnnxCall& call, Value indices, int64_t extent) {
@@ -77,7 +69,7 @@ std::vector<Value> GatherND(OnnxCall& call, std::string_view) {
     return {};
   const auto first = sizes.begin() + batch;
   Integers flat(sizes.begin(), first);
-  flat.push_back(CountOf(first, first + depth));
+  flat.push_back(CountOf({first, first + depth}));
   flat.insert(flat.end(), first + depth, sizes.end());
   const Value places = LinearIndex(call, indices, {first, first + depth});
   return {call.g.Add(graph::Gather{batch, batch}, {call.Reshape(x, flat), places})};
@@ -103,7 +95,7 @@ std::vector<Value> ScatterElements(OnnxCall& call, std::string_view) {
   }
   const Value index = FromStart(call, call.In(1), call.Size(x, axis));
   const Integers given = call.SizesOf(updates);
-  const int64_t count = CountOf(given.begin(), given.end());
+  const int64_t count = CountOf(given);
   const Value places = call.Reshape(call.g.Map(place, {index}), {count});
   const Value y = call.g.Add(graph::Scatter{*combine, 0, 0},
                              {call.Reshape(x, {stride}), places, call.Reshape(updates, {count})});
@@ -119,7 +111,7 @@ std::vector<Value> ScatterND(OnnxCall& call, std::string_view) {
   if (!combine ||
       !call.Check(depth >= 1 && depth <= call.Rank(x), "the indices do not fit the tensor"))
     return {};
-  Integers flat{CountOf(sizes.begin(), sizes.begin() + depth)};
+  Integers flat{CountOf({sizes.begin(), sizes.begin() + depth})};
   flat.insert(flat.end(), sizes.begin() + depth, sizes.end());
   const Value places = LinearIndex(call, indices, {sizes.begin(), sizes.begin() + depth});
   const Value y = call.g.Add(graph::Scatter{*combine, 0, 0},

@@ -11,6 +11,11 @@ namespace atunner::importers {
 
 using graph::Value;
 
+Value ConstantOf(graph::GraphBuilder& builder, const graph::Tensor& tensor) {
+  return builder.Constant({tensor.dtype, graph::Shape(tensor.shape.begin(), tensor.shape.end())},
+                          tensor.cells);
+}
+
 Value OnnxCall::In(size_t input) {
   if (!Has(input)) return Fail(fmt::format("the input {} is missing", input));
   return operands_[input]->value();
@@ -84,34 +89,11 @@ Integers OnnxCall::ListOf(size_t input, std::string_view attribute, const Intege
   return Has(input) ? Wholes(input) : List(attribute, fallback);
 }
 
-Integers OnnxCall::SizesOf(Value x) const {
-  Integers sizes;
-  for (const graph::Extent& extent : ShapeOf(x)) sizes.push_back(extent.factor());
-  return sizes;
-}
-
-int64_t OnnxCall::Size(Value x, int64_t axis) const {
-  return axis >= 0 && axis < Rank(x) ? ShapeOf(x)[static_cast<size_t>(axis)].factor() : 1;
-}
-
 int64_t OnnxCall::Axis(int64_t axis, int64_t rank) {
   if (!Check(axis >= -rank && axis < rank,
              fmt::format("the axis {} of a tensor of rank {}", axis, rank)))
     return 0;
   return axis < 0 ? axis + rank : axis;
-}
-
-Value OnnxCall::Reshape(Value x, const Integers& sizes) {
-  return g.Reshape(x, graph::Shape(sizes.begin(), sizes.end()));
-}
-
-Value OnnxCall::Broadcast(Value x, const Integers& sizes) {
-  return g.Map("a", {x}, graph::Shape(sizes.begin(), sizes.end()));
-}
-
-Value OnnxCall::Filled(const Integers& sizes, DType dtype, double value) {
-  return g.Constant({dtype, graph::Shape(sizes.begin(), sizes.end())},
-                    {graph::CellOf(dtype, value)});
 }
 
 Value OnnxCall::Constant(DType dtype, const Integers& sizes, const Integers& elements) {
@@ -174,17 +156,8 @@ std::vector<Value> OnnxCall::NoElements(DType dtype) {
   return {};
 }
 
-Value OnnxCall::Fail(std::string what, std::string hint) {
-  return g.Fail({ErrorCode::kInvalidInput, std::move(what), {}, std::move(hint)});
-}
-
 Value OnnxCall::Unsupported(std::string what, std::string hint) {
   return g.Fail({ErrorCode::kUnsupported, std::move(what), {}, std::move(hint)});
-}
-
-bool OnnxCall::Check(bool condition, const std::string& what) {
-  if (!condition) Fail(what);
-  return condition;
 }
 
 }  // namespace atunner::importers

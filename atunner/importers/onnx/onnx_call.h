@@ -23,14 +23,20 @@ struct OnnxOperand {
   std::function<Result<std::optional<graph::Tensor>>()> known;
 };
 
-class OnnxCall {
+/// A tensor of elements as a constant of the graph.
+graph::Value ConstantOf(graph::GraphBuilder& builder, const graph::Tensor& tensor);
+
+class OnnxCall : public GraphCall {
  public:
   /// Inputs that are left out are nullopt. `version` is that of the node's operator set.
   OnnxCall(graph::GraphBuilder& builder, const OnnxNode& node, int64_t version,
            std::vector<std::optional<OnnxOperand>> operands, LibraryCache& cache)
-      : g(builder), opset(version), node_(node), operands_(std::move(operands)), cache_(cache) {}
+      : GraphCall(builder),
+        opset(version),
+        node_(node),
+        operands_(std::move(operands)),
+        cache_(cache) {}
 
-  graph::GraphBuilder& g;
   const int64_t opset;
 
   // Inputs.
@@ -61,22 +67,10 @@ class OnnxCall {
   /// Integers of an input (newer operator sets), or of an attribute (older ones).
   Integers ListOf(size_t input, std::string_view attribute, const Integers& fallback = {});
 
-  // Shapes.
-  const graph::Shape& ShapeOf(graph::Value x) const { return g.TypeOf(x).shape; }
-  Integers SizesOf(graph::Value x) const;
-  int64_t Rank(graph::Value x) const { return static_cast<int64_t>(ShapeOf(x).size()); }
-  int64_t Size(graph::Value x, int64_t axis) const;
-  DType TypeOf(graph::Value x) const { return g.TypeOf(x).dtype; }
   /// An axis counted from 0; fails if there is none.
   int64_t Axis(int64_t axis, int64_t rank);
 
-  // Values.
-  graph::Value Reshape(graph::Value x, const Integers& sizes);
-  graph::Value Broadcast(graph::Value x, const Integers& sizes);
-  graph::Value Filled(const Integers& sizes, DType dtype, double value);
   graph::Value Constant(DType dtype, const Integers& sizes, const Integers& elements);
-  /// x in float32 if its type is narrower.
-  graph::Value Wide(graph::Value x) { return g.Cast(x, graph::ArithmeticType(TypeOf(x))); }
   graph::Value SliceOf(graph::Value x, int64_t axis, int64_t start, int64_t stop,
                        int64_t step = 1) {
     return g.Add(graph::Slice{axis, start, stop, step}, {x});
@@ -102,10 +96,8 @@ class OnnxCall {
   std::vector<graph::Value> NoElements(DType dtype);
   std::optional<DType> without_elements() const { return without_elements_; }
 
-  graph::Value Fail(std::string what, std::string hint = {});
   /// What ONNX allows and graphs cannot express.
   graph::Value Unsupported(std::string what, std::string hint = {});
-  bool Check(bool condition, const std::string& what);
 
  private:
   const OnnxNode& node_;

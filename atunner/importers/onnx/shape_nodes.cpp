@@ -13,14 +13,6 @@ using graph::Value;
 
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
-int64_t CountOf(const Integers& sizes) {
-  int64_t count = 1;
-  for (const int64_t size : sizes) {
-    if (size < 1 || __builtin_mul_overflow(count, size, &count)) return 0;
-  }
-  return count;
-}
-
 /// Axes counted from 0, of a tensor of this rank.
 Integers AxesOf(OnnxCall& call, Integers axes, int64_t rank) {
   for (int64_t& axis : axes) axis = call.Axis(axis, rank);

@@ -56,6 +56,18 @@ WindowAxes AxesOf(OnnxCall& call, const Integers& sizes, const Integers& windows
   return axes;
 }
 
+/// The windows of a convolution of x by the filters w; nothing after an error.
+std::optional<WindowAxes> ConvolutionAxes(OnnxCall& call, Value x, Value w) {
+  const Integers image = call.SizesOf(x);
+  const Integers filter = call.SizesOf(w);
+  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
+                  "a convolution with 1 to 3 spatial axes"))
+    return std::nullopt;
+  WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
+                           {filter.begin() + 2, filter.end()});
+  return call.g.ok() ? std::optional(std::move(axes)) : std::nullopt;
+}
+
 /// With `ceil_mode` a window may reach beyond the padding, if it begins before its end.
 Integers CeilExtra(OnnxCall& call, const Integers& sizes, const Integers& windows,
                    const WindowAxes& axes) {
@@ -214,31 +226,19 @@ Value ResizedAxis(OnnxCall& call, Value x, int64_t axis, int64_t to, double scal
 std::vector<Value> Convolution(OnnxCall& call, std::string_view) {
   const Value x = call.In(0);
   const Value w = call.In(1);
-  const Integers image = call.SizesOf(x);
-  const Integers filter = call.SizesOf(w);
-  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
-                  "a convolution with 1 to 3 spatial axes"))
-    return {};
-  const WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
-                                 {filter.begin() + 2, filter.end()});
-  if (!call.g.ok()) return {};
-  const Value y = graph::Convolve(call.g, x, w, call.Whole("group", 1), axes);
-  return {WithBias(call, y, axes.size())};
+  const auto axes = ConvolutionAxes(call, x, w);
+  if (!axes) return {};
+  const Value y = graph::Convolve(call.g, x, w, call.Whole("group", 1), *axes);
+  return {WithBias(call, y, axes->size())};
 }
 
 /// The operands less their zero points, in 32-bit integers.
 std::vector<Value> ConvolutionOfIntegers(OnnxCall& call, std::string_view) {
   const Value x = call.LessZeroPoint(0, 2);
   const Value w = call.LessZeroPoint(1, 3);
-  const Integers image = call.SizesOf(x);
-  const Integers filter = call.SizesOf(w);
-  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
-                  "a convolution with 1 to 3 spatial axes"))
-    return {};
-  const WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
-                                 {filter.begin() + 2, filter.end()});
-  if (!call.g.ok()) return {};
-  return {graph::Convolve(call.g, x, w, call.Whole("group", 1), axes)};
+  const auto axes = ConvolutionAxes(call, x, w);
+  if (!axes) return {};
+  return {graph::Convolve(call.g, x, w, call.Whole("group", 1), *axes)};
 }
 
 /// `output_shape` states the sizes of the result, from which the paddings follow.
@@ -247,12 +247,10 @@ std::vector<Value> TransposedConvolution(OnnxCall& call, std::string_view) {
   const Value w = call.In(1);
   const Integers image = call.SizesOf(x);
   const Integers filter = call.SizesOf(w);
-  if (!call.Check(image.size() >= 3 && image.size() <= 5 && filter.size() == image.size(),
-                  "a convolution with 1 to 3 spatial axes"))
-    return {};
-  const size_t n = image.size() - 2;
-  WindowAxes axes = AxesOf(call, {image.begin() + 2, image.end()},
-                           {filter.begin() + 2, filter.end()});
+  auto stated_axes = ConvolutionAxes(call, x, w);
+  if (!stated_axes) return {};
+  WindowAxes& axes = *stated_axes;
+  const size_t n = axes.size();
   Integers added = PerAxis(call, "output_padding", n, 0);
   const Integers stated = call.List("output_shape");
   const std::string automatic = call.Text("auto_pad", "NOTSET");
