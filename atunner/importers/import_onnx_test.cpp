@@ -178,6 +178,20 @@ TEST(Onnx, ExternalDataStaysInTheModelsFolder) {
   EXPECT_FALSE(import("missing.bin", 8));
 }
 
+TEST(Onnx, WeightsStayInTheModelsFolder) {
+  const auto import = [](const std::string& location) {
+    const std::string tensor = WholeField(1, 4) + WholeField(2, kOnnxFloat) + BytesField(8, "w") +
+                               BytesField(13, BytesField(1, "location") + BytesField(2, location));
+    return Import({{OnnxNodeOf("Add", {"x", "w"}, {"y"})},
+                   {tensor},
+                   {OnnxInfo("x", {4})},
+                   {OnnxInfo("y", {4})}});
+  };
+  EXPECT_TRUE(import("weights/w.bin"));
+  EXPECT_THAT(import("weights/../../w.bin").error().ToString(), HasSubstr("in the model's folder"));
+  EXPECT_THAT(import("/etc/passwd").error().ToString(), HasSubstr("in the model's folder"));
+}
+
 TEST(Onnx, ACycleIsNamed) {
   const auto refused = Import(
       {{OnnxNodeOf("Add", {"x", "b"}, {"a"}), OnnxNodeOf("Relu", {"a"}, {"b"})},

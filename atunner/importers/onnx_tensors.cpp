@@ -89,6 +89,7 @@ Value OnnxTensors::AddUserInput(std::string_view wanted, graph::TensorType type)
 }
 
 Value OnnxTensors::AddWeight(const std::string& name, const OnnxTensor& tensor, DType dtype) {
+  if (const Status inside = CheckLocation(tensor); !inside) return builder_.Fail(inside.error());
   const std::string unique = Unused(name);
   inputs_.push_back({unique, InputKind::kParameter, name, PlaceOf(tensor, bytes_)});
   return builder_.Input(unique, {dtype, graph::Shape(tensor.dims.begin(), tensor.dims.end())});

@@ -106,6 +106,9 @@ Result<OnnxModel> ReadOnnx(std::string_view bytes, const std::string& where);
 /// Reads a single tensor, as the inputs of ONNX's own tests are stored.
 Result<OnnxTensor> ReadOnnxTensor(std::string_view bytes, const std::string& where);
 
+/// kInvalidInput for external data outside of the model's folder.
+Status CheckLocation(const OnnxTensor& tensor);
+
 /// The elements of a tensor whose data is in the model file, or in a file of `folder`.
 /// kUnsupported for types that atunner lacks; kInvalidInput if the elements do not fit the shape.
 Result<graph::Tensor> ValuesOf(const OnnxTensor& tensor, const std::string& folder);

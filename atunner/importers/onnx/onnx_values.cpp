@@ -55,8 +55,8 @@ bool Escapes(const std::filesystem::path& location) {
 }
 
 Result<graph::Tensor> FromFile(const OnnxTensor& tensor, DType dtype, const std::string& folder) {
+  ATUNNER_RETURN_IF_ERROR(CheckLocation(tensor));
   const std::string location = ValueOr(tensor, "location", "");
-  if (Escapes(location)) return Invalid("external data has to lie in the model's folder", location);
   ATUNNER_TRY(const MappedFile file, MappedFile::Open(std::filesystem::path(folder) / location));
   const uint64_t offset = NumberOf(ValueOr(tensor, "offset", "0"));
   const uint64_t bytes = static_cast<uint64_t>(tensor.Count()) * SizeOf(dtype);
@@ -100,6 +100,12 @@ std::optional<DType> OnnxDType(int64_t data_type) {
     default:
       return std::nullopt;
   }
+}
+
+Status CheckLocation(const OnnxTensor& tensor) {
+  const std::string location = ValueOr(tensor, "location", "");
+  if (tensor.external.empty() || !Escapes(location)) return {};
+  return Invalid("external data has to lie in the model's folder", location);
 }
 
 int64_t OnnxTensor::Count() const {
