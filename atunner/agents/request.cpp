@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <variant>
 
+#include "atunner/model/json/json_values.h"
 #include "atunner/tune/objectives.h"
 
 namespace atunner::agents {
@@ -11,16 +11,8 @@ namespace {
 
 Json ToJson(const Attributes& attributes) {
   Json json = Json::object();
-  for (const auto& [name, value] : attributes)
-    std::visit([&json, &key = name](const auto& held) { json[key] = held; }, value);
+  for (const auto& [name, value] : attributes) json[name] = JsonOfValue(value);
   return json;
-}
-
-Value ValueFrom(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<int64_t>();
-  if (json.is_number()) return json.get<double>();
-  return json.get<std::string>();
 }
 
 Json ToJson(const jobs::TaskRequest& task) {

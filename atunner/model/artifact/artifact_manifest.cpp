@@ -8,6 +8,7 @@
 #include "atunner/model/artifact/artifact.h"
 #include "atunner/model/candidate/renamed_parameters.h"
 #include "atunner/model/json/json.h"
+#include "atunner/model/json/json_values.h"
 
 namespace atunner {
 namespace {
@@ -34,26 +35,8 @@ ValidSizes ValidSizesFrom(const Json& json) {
 
 Json JsonOf(const std::vector<std::pair<std::string, Value>>& configuration) {
   Json json = Json::object();
-  for (const auto& each : configuration)
-    std::visit([&](const auto& held) { json[each.first] = held; }, each.second);
+  for (const auto& each : configuration) json[each.first] = JsonOfValue(each.second);
   return json;
-}
-
-Value ValueFrom(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<int64_t>();
-  if (json.is_number()) return json.get<double>();
-  return json.get<std::string>();
-}
-
-Digest DigestFrom(const std::string& hex) {
-  const bool digits = hex.size() == 32 &&
-                      hex.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!digits) throw std::runtime_error("'" + hex + "' is no digest");
-  Digest digest;
-  std::from_chars(hex.data(), hex.data() + 16, digest.high, 16);
-  std::from_chars(hex.data() + 16, hex.data() + 32, digest.low, 16);
-  return digest;
 }
 
 /// A noun that has a reader of its own.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "atunner/model/json/json_values.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/space/permutation.h"
 #include "atunner/model/trial/trial.h"
@@ -40,14 +41,7 @@ struct adl_serializer<atunner::Value> {
     std::visit([&](const auto& held) { json = held; }, value);
   }
   static void from_json(const ordered_json& json, atunner::Value& value) {
-    if (json.is_boolean())
-      value = json.get<bool>();
-    else if (json.is_number_integer())
-      value = json.get<int64_t>();
-    else if (json.is_number())
-      value = json.get<double>();
-    else
-      value = json.get<std::string>();
+    value = atunner::ValueFrom(json);
   }
 };
 

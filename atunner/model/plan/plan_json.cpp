@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "atunner/model/json/json.h"
+#include "atunner/model/json/json_values.h"
 #include "atunner/model/plan/execution_plan.h"
 
 namespace atunner {
@@ -51,16 +52,6 @@ Json JsonOf(const ExecutionPlan& plan, const PlanStep& step) {
   json["writes"] = JsonOf(plan, step.writes);
   if (!step.scratch.empty()) json["scratch"] = plan.buffers[step.scratch.front()].name;
   return json;
-}
-
-Digest DigestFrom(const std::string& hex) {
-  const bool digits = hex.size() == 32 &&
-                      hex.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!digits) throw std::runtime_error("'" + hex + "' is no digest");
-  Digest digest;
-  std::from_chars(hex.data(), hex.data() + 16, digest.high, 16);
-  std::from_chars(hex.data() + 16, hex.data() + 32, digest.low, 16);
-  return digest;
 }
 
 PlanBuffer::Kind BufferKindFrom(const std::string& name) {
