@@ -3,8 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/model/schedule/vouched_kernels.h"
-
 namespace atunner {
 
 std::optional<Verdict> Compiled::Refusal() const {
@@ -31,12 +29,9 @@ Compiled CandidateCompiler::Compile(const Candidate& candidate, const std::stop_
 
 CandidateKernel CandidateCompiler::KernelOf(Compiled compiled) const {
   const Candidate& candidate = compiled.candidate;
-  const auto* vouched = dynamic_cast<const VouchedKernels*>(&schedule_);
-  std::vector<Dims> checks;
-  if (const Configuration* configuration = candidate.configuration())
-    checks = schedule_.CheckDims(*configuration);
-  else if (vouched != nullptr)
-    checks = vouched->CheckDimsOf(candidate);
+  const Configuration* configuration = candidate.configuration();
+  std::vector<Dims> checks = configuration != nullptr ? schedule_.CheckDims(*configuration)
+                                                      : schedule_.CheckDimsOfKernel(candidate);
   return {*std::move(compiled.outcome->module), std::move(compiled.rendered->plan),
           std::move(checks)};
 }

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "atunner/model/schedule/schedule_template.h"
-#include "atunner/model/schedule/vouched_kernels.h"
 
 namespace atunner {
 
-class RestrictedSchedule : public ScheduleTemplate, public VouchedKernels {
+class RestrictedSchedule : public ScheduleTemplate {
  public:
   /// `inner` must outlive the object. kInvalidInput for a condition that cannot be parsed, that
   /// names an unknown parameter, or that excludes every configuration.
@@ -28,9 +27,8 @@ class RestrictedSchedule : public ScheduleTemplate, public VouchedKernels {
   std::vector<Dims> CheckDims(const Configuration& configuration) const override {
     return inner_.CheckDims(configuration);
   }
-  std::vector<Dims> CheckDimsOf(const Candidate& candidate) const override {
-    const auto* vouched = dynamic_cast<const VouchedKernels*>(&inner_);
-    return vouched == nullptr ? std::vector<Dims>{} : vouched->CheckDimsOf(candidate);
+  std::vector<Dims> CheckDimsOfKernel(const Candidate& candidate) const override {
+    return inner_.CheckDimsOfKernel(candidate);
   }
   ValidSizes FreeSizes(const Configuration& configuration) const override {
     return inner_.FreeSizes(configuration);

@@ -6,21 +6,20 @@
 
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
-#include "atunner/model/schedule/vouched_kernels.h"
 
 namespace atunner::jobs {
 namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 
-/// A template, or its default configuration alone, that vouches for what a RewriteSource makes of
-/// it.
-class RewrittenSchedule : public ScheduleTemplate, public VouchedKernels {
+/// A template, or its default configuration alone, whose sizes are also those of what a
+/// RewriteSource makes of it.
+class RewrittenSchedule : public ScheduleTemplate {
  public:
   RewrittenSchedule(const ScheduleTemplate& whole, bool fixed) : whole_(whole), fixed_(fixed) {
     if (!fixed) space_ = whole.space();
   }
-  void Vouch(const RewriteSource& source) { source_ = &source; }
+  void Accept(const RewriteSource& source) { source_ = &source; }
 
   const KernelSpec& spec() const override { return whole_.spec(); }
   const ParameterSpace& space() const override { return space_; }
@@ -35,7 +34,7 @@ class RewrittenSchedule : public ScheduleTemplate, public VouchedKernels {
     return whole_.FreeSizes(Of(one));
   }
   /// A rewrite keeps the sizes that the user's kernel is valid at.
-  std::vector<Dims> CheckDimsOf(const Candidate& candidate) const override {
+  std::vector<Dims> CheckDimsOfKernel(const Candidate& candidate) const override {
     const bool known = source_ != nullptr && source_->Find(candidate.id) != nullptr;
     return known ? whole_.CheckDims(whole_.Default()) : std::vector<Dims>{};
   }
@@ -83,7 +82,7 @@ Result<RewriteResult> RewriteSchedule(const ScheduleTemplate& schedule, const Pa
   const RewriteSource::Profiler profiler = Profiling(schedule.spec(), target, *compiler);
   RewriteSource source(MakeCandidate(searched.space(), searched.Default(), {"default", ""}),
                        std::move(own), schedule.spec(), profiler);
-  searched.Vouch(source);
+  searched.Accept(source);
   ATUNNER_TRY(TuningResult tuned, TuneTemplate(searched, target, options, services, events,
                                                std::move(stop), {&source}));
   if (tuned.runs.empty()) return Fail(ErrorCode::kCancelled, "stopped");

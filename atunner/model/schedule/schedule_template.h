@@ -14,6 +14,8 @@
 
 namespace atunner {
 
+struct Candidate;
+
 class ScheduleTemplate {
  public:
   virtual ~ScheduleTemplate() = default;
@@ -31,6 +33,9 @@ class ScheduleTemplate {
   /// Problem sizes, small enough for the virtual GPU with all checks on, at which the binary of
   /// this configuration is valid as well. Empty: it is valid at the task's own size only.
   virtual std::vector<Dims> CheckDims(const Configuration&) const { return {}; }
+  /// The same of a whole kernel that a program derived from this template's. Empty for a kernel of
+  /// anybody else: it might treat a small size in another way.
+  virtual std::vector<Dims> CheckDimsOfKernel(const Candidate&) const { return {}; }
   /// All problem sizes at which the binary of this configuration is known to be valid: a loader may
   /// launch it for them. Must include every one of CheckDims. Empty: the task's own size only.
   virtual ValidSizes FreeSizes(const Configuration&) const { return {}; }
