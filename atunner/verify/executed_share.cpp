@@ -50,6 +50,13 @@ void LimitWork(const Device& device, double seconds, LaunchOptions& options) {
   if (is_virtual) options.max_warp_instructions = static_cast<uint64_t>(seconds * kWorkPerSecond);
 }
 
+void LimitToFirst(uint64_t most_work, LaunchOptions& options) {
+  constexpr uint64_t kFactor = 100, kLeast = 20'000'000;  // a second or two
+  if (most_work == 0 || options.max_warp_instructions == 0) return;
+  options.max_warp_instructions = std::min(options.max_warp_instructions,
+                                           std::max(kLeast, kFactor * most_work));
+}
+
 std::vector<Dims> Verifier::SizesFor(const CandidateKernel& candidate) const {
   std::vector<Dims> sizes = candidate.check_dims;
   // The virtual GPU cannot run a full problem on all inputs in useful time when there is a small

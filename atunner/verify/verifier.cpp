@@ -372,6 +372,7 @@ Result<const Reference*> Verifier::ReferenceOf(Session& session, const TaskBuffe
 Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Run& run) {
   LaunchOptions options;
   LimitWork(device_, options_.launch_timeout_seconds, options);
+  LimitToFirst(most_work_, options);
   options.block_order = run.block_order;
   // A task that allows nondeterministic results allows the races behind them.
   options.check_global = !spec_.tolerance.allow_nondeterminism;
@@ -380,6 +381,7 @@ Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Run&
     const auto [kind, text] = VerdictOf(outcome);
     return session.Record("run", one, kind, text);
   }
+  most_work_ = std::max(most_work_, outcome.warp_instructions);
   ATUNNER_TRY(const auto broken, run.buffers.BrokenGuard(*kernels_));
   if (broken)
     return session.Record("guard zones", one, VerdictKind::kOutOfBounds,

@@ -179,7 +179,8 @@ class GridRunner {
   static RunLimits LimitsOf(const ExecOptions& options, const GridLog* log) {
     RunLimits limits;
     limits.deadline = SystemClock().Now() + options.deadline_seconds;
-    limits.budget = options.max_warp_instructions_per_block;
+    limits.budget = std::min(options.max_warp_instructions_per_block,
+                             options.max_warp_instructions);
     limits.weights = options.weights;
     limits.work = options.work_limit;
     if (log != nullptr) {

@@ -432,7 +432,9 @@ void* DriverFunction(const char* name) {
   void* ours = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   if (ours == nullptr) return nullptr;
   for (const char* version : {"_v4", "_v2", ""}) {  // the newest that there is
-    if (void* function = dlsym(ours, (std::string(name) + version).c_str())) return function;
+    const std::string whole = std::string(name) + version;
+    if (!IsDriverFunctionAnswered(whole)) continue;
+    if (void* function = dlsym(ours, whole.c_str())) return function;
   }
   return nullptr;
 }

@@ -63,10 +63,13 @@ Findings ReadFindings(const Json& json) {
 }  // namespace
 
 Json ToJson(const Order& order) {
-  Json json{
-      {"profile", ToJson(order.profile)},           {"groups", order.groups},
-      {"timeout_seconds", order.timeout_seconds},   {"recorded_seconds", order.recorded_seconds},
-      {"max_instructions", order.max_instructions}, {"report", order.report}};
+  Json json{{"profile", ToJson(order.profile)},
+            {"groups", order.groups},
+            {"timeout_seconds", order.timeout_seconds},
+            {"recorded_seconds", order.recorded_seconds},
+            {"quiet_seconds", order.quiet_seconds},
+            {"max_instructions", order.max_instructions},
+            {"report", order.report}};
   if (order.capture) json["capture"] = DumpJson(capture::ToJson(*order.capture));
   if (order.apply) json["apply"] = DumpJson(capture::ToJson(*order.apply));
   return json;
@@ -80,6 +83,7 @@ Result<Order> ReadOrder(const std::string& text) {
     order.groups = json.at("groups");
     order.timeout_seconds = json.at("timeout_seconds");
     order.recorded_seconds = json.at("recorded_seconds");
+    order.quiet_seconds = json.value("quiet_seconds", order.quiet_seconds);
     order.max_instructions = json.at("max_instructions");
     order.report = json.at("report");
     if (json.contains("capture")) {

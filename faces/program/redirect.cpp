@@ -97,13 +97,6 @@ std::vector<Symbol> RuntimeFunctions(const LoadedObject& object) {
   return found;
 }
 
-int NotAnswered(const char* name) {
-  VirtualDevice& virtual_device = VirtualDevice::Get();
-  const std::lock_guard lock(virtual_device.mutex);
-  return virtual_device.Misuse(kNotSupported,
-                               std::string("the virtual GPU does not answer ") + name);
-}
-
 /// movabs rax, target; jmp rax
 using Jump = std::array<unsigned char, 12>;
 Jump JumpTo(uintptr_t target) {
@@ -178,6 +171,13 @@ void Write(const Jumps& jumps, const LoadedObject& object) {
 }
 
 }  // namespace
+
+int NotAnswered(const char* name) {
+  VirtualDevice& virtual_device = VirtualDevice::Get();
+  const std::lock_guard lock(virtual_device.mutex);
+  return virtual_device.Misuse(kNotSupported,
+                               std::string("the virtual GPU does not answer ") + name);
+}
 
 void RedirectRuntime() {
   Dl_info self;

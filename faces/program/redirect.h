@@ -9,4 +9,7 @@ namespace atunner::program {
 /// reports them. Must be called before the program's constructors run.
 void RedirectRuntime();
 
+/// Reports a call of a function that is not implemented. Returns its error code.
+int NotAnswered(const char* name);
+
 }  // namespace atunner::program

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 extern "C" {
@@ -20,6 +21,14 @@ int cudaFreeHost(void* pointer);
 int cudaMemcpy(void* to, const void* from, size_t bytes, int direction);
 int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int direction, void* stream);
 int cudaStreamCreate(void** stream);
+int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority);
+int cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
+int cudaLaunchHostFunc(void* stream, void (*function)(void*), void* argument);
+int cudaStreamAddCallback(void* stream, void (*function)(void*, int, void*), void* argument,
+                          unsigned flags);
+int cudaDeviceGetLimit(size_t* value, int limit);
+int cudaDeviceGetPCIBusId(char* text, int bytes, int device);
+int cudaDeviceCanAccessPeer(int* can, int device, int peer);
 int cudaStreamDestroy(void* stream);
 int cudaStreamSynchronize(void* stream);
 int cudaStreamQuery(void* stream);
@@ -38,5 +47,9 @@ namespace atunner::program {
 /// The function of CUDA's driver interface with this name, without its version suffix; nullptr when
 /// it is not implemented.
 void* DriverFunction(const char* name);
+
+/// False for a function that exists only to report that it is not implemented. `name` has its
+/// version suffix.
+bool IsDriverFunctionAnswered(std::string_view name);
 
 }  // namespace atunner::program

@@ -189,6 +189,7 @@ Result<LaunchOutcome> VirtualDevice::Execute(const Kernel& kernel, const ptx::Fu
   };
   if (applier_ != nullptr) return applier_->Launch(launch, options, original);
   options.log_writes = recorder_ != nullptr && recorder_->Begin(launch);
+  if (options.log_writes) recorded_at_ = SecondsSinceStart();
   auto outcome = original();
   if (options.log_writes) recorder_->End(outcome.value_or(LaunchOutcome{}));
   return outcome;
@@ -198,7 +199,7 @@ Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void*
   const ptx::Function* entry = FindEntry(kernel);
   if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
   if (before_launch_) before_launch_();
-  if (recorder_ != nullptr && SecondsSinceStart() > order_.recorded_seconds) Abandon();
+  if (recorder_ != nullptr && IsLongEnough()) Abandon();
   const auto outcome = Execute(kernel, *entry, shape, params);
   if (after_launch_) after_launch_();
   const std::string name = Readable(kernel.name);
@@ -216,12 +217,18 @@ double VirtualDevice::SecondsSinceStart() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
+bool VirtualDevice::IsLongEnough() const {
+  const double now = SecondsSinceStart();
+  return now > order_.recorded_seconds || (now > order_.quiet_seconds && recorded_at_ < now / 2);
+}
+
 /// What was recorded until now is kept.
 void VirtualDevice::Abandon() {
-  Misuse(kLaunchFailure,
-         fmt::format("the program was ended after {:.0f} s on the virtual GPU; run it with smaller "
-                     "sizes or fewer steps to record all of it",
-                     order_.recorded_seconds));
+  Misuse(
+      kLaunchFailure,
+      fmt::format("the program was ended after {:.0f} s on the virtual GPU, {:.0f} s after its "
+                  "last new launch; run it with smaller sizes or fewer steps to record all of it",
+                  SecondsSinceStart(), SecondsSinceStart() - recorded_at_));
   (void)recorder_->Finish();
   fflush(nullptr);
   _exit(kAbandoned);

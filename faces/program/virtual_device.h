@@ -140,6 +140,8 @@ class VirtualDevice {
   Result<LaunchOutcome> Execute(const Kernel& kernel, const ptx::Function& entry,
                                 const LaunchShape& shape, void** params);
   double SecondsSinceStart() const;
+  /// True when a program that is recorded has run long enough.
+  bool IsLongEnough() const;
   /// Ends the program, which takes too long to be recorded whole.
   [[noreturn]] void Abandon();
   /// Adds the hazards of a launch to the findings, and prints its output.
@@ -158,6 +160,7 @@ class VirtualDevice {
   std::function<void()> before_launch_, after_launch_;
   Findings findings_;
   Code fault_ = kSuccess;
+  double recorded_at_ = 0;  ///< seconds since the start, of the last launch with its memory
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -82,7 +82,7 @@ def tune(program, args, folder, outcome):
         outcome.kernels += 1
         if kernel["tuned"]:
             outcome.tuned += 1
-            outcome.gain = max(outcome.gain, kernel["gain"])
+            outcome.gain = max(outcome.gain, kernel["gain"] or 1)
         else:
             outcome.refused.append(f"{kernel['kernel']}: {kernel['obstacle'] or 'nothing found'}")
 

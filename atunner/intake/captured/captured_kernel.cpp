@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -125,6 +126,10 @@ class Builder {
 
   Role RoleOf(const CapturedBuffer& buffer, const BufferFacts& facts) const {
     if (buffer.written.empty()) return Role::kInput;
+    // What a launch leaves as it was must be the same again when it is repeated.
+    const bool whole = buffer.written.size() == 1 && buffer.written[0].begin == 0 &&
+                       buffer.written[0].end == buffer.bytes;
+    if (!whole) return Role::kInOut;
     const bool unread = accesses_.complete && facts.direct && !facts.read;
     return buffer.before.empty() || unread ? Role::kOutput : Role::kInOut;
   }
@@ -139,6 +144,7 @@ class Builder {
 
   void AddSymbol(size_t number, const ptx::ValidModule& module) {
     const CapturedSymbol& symbol = launch_.symbols[number];
+    if (HoldsItsInitialValue(symbol, module)) return;
     ArgSpec& arg = out_.spec.args.emplace_back();
     arg.name = "symbol_" + symbol.name;
     arg.dtype = TypeOfSymbol(symbol, module);
@@ -146,6 +152,22 @@ class Builder {
     arg.role = symbol.after.empty() ? Role::kInput : Role::kInOut;
     arg.fill = BlobFill(launch_.buffers.size() + number);
     out_.plan.symbols.push_back({symbol.name, arg.name});
+  }
+
+  /// True if the program has not changed the variable, so that every module sets it by itself:
+  /// texts of printf, and tables. The compiler chooses the names of the former anew each time.
+  bool HoldsItsInitialValue(const CapturedSymbol& symbol, const ptx::ValidModule& module) const {
+    if (!symbol.after.empty() || !symbol.pointers.empty()) return false;
+    for (const auto* variables : {&module.globals(), &module.constants()}) {
+      for (const ptx::Variable& variable : *variables) {
+        if (variable.name != symbol.name || !variable.references.empty()) continue;
+        if (variable.initial.empty()) return false;
+        const auto now = capture::BlobStore(blobs_).Get(symbol.before);
+        return now && now->size() == variable.initial.size() &&
+               std::memcmp(now->data(), variable.initial.data(), now->size()) == 0;
+      }
+    }
+    return false;
   }
 
   /// PTX declares scalars with their types, and arrays of anything as bytes.

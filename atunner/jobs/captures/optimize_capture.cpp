@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "atunner/capture/blob_store.h"
 #include "atunner/capture/capture_reader.h"
@@ -59,6 +60,21 @@ capture::LaunchConfiguration Scaled(const capture::LaunchConfiguration& from,
   return scaled;
 }
 
+/// Why no candidate was right: what is wrong with the program's own kernel, else with the last one.
+std::string WhyNothing(const Report& report) {
+  const Verdict* verdict = nullptr;
+  if (!report.trials.empty()) verdict = &report.trials.back().verdict;
+  for (const Baseline& baseline : report.baselines) {
+    if (baseline.name == "as given" && !baseline.verdict.correct()) verdict = &baseline.verdict;
+  }
+  if (verdict == nullptr) return "no trial was made";
+  return fmt::format("no candidate passes the checks{}: {}",
+                     verdict->kind == VerdictKind::kNondeterministic
+                         ? ", as the results depend on the order in which threads run"
+                         : "",
+                     verdict->reason);
+}
+
 /// Tunes the kernels of one capture.
 class CaptureTuner {
  public:
@@ -77,10 +93,12 @@ class CaptureTuner {
     TunedKernel tuned{readable(share), share.share, share.obstacle, {}};
     if (!tuned.obstacle.empty() || share.launch == nullptr) return tuned;
     auto run = TuneLaunch(*share.launch, options);
-    if (run)
-      tuned.run = *std::move(run);
-    else
+    if (!run) {
       tuned.obstacle = run.error().ToString();
+      return tuned;
+    }
+    if (!run->found()) tuned.obstacle = WhyNothing(run->report);
+    tuned.run = *std::move(run);
     return tuned;
   }
 
@@ -335,7 +353,7 @@ double SpeedupOf(const std::vector<TunedKernel>& kernels) {
   double left = 1;
   for (const TunedKernel& kernel : kernels) {
     if (!kernel.run) continue;
-    const double gain = GainOf(kernel.run->report);
+    const double gain = GainOf(kernel.run->report).value_or(1);
     if (kernel.run->found() && gain > 1) left -= kernel.share * (1 - 1 / gain);
   }
   return 1 / left;
@@ -343,7 +361,7 @@ double SpeedupOf(const std::vector<TunedKernel>& kernels) {
 
 }  // namespace
 
-double GainOf(const Report& report) {
+std::optional<double> GainOf(const Report& report) {
   const auto best = report.best ? report.best->ObjectiveNs() : std::nullopt;
   for (const Baseline& baseline : report.baselines) {
     if (baseline.name != "as given") continue;
@@ -351,7 +369,7 @@ double GainOf(const Report& report) {
     const auto given = baseline.ObjectiveNs();
     if (given && best) return *given / *best;
   }
-  return 1;
+  return std::nullopt;
 }
 
 bool OptimizeCaptureResult::any() const {

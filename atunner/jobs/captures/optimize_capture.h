@@ -40,8 +40,8 @@ struct OptimizeCaptureResult {
   bool any() const;  ///< true if a kernel has a correct result
 };
 
-/// Time of a kernel as given over that of the best one; 1 where they were not compared.
-double GainOf(const Report& report);
+/// Time of a kernel as given over that of the best one; nullopt where they were not compared.
+std::optional<double> GainOf(const Report& report);
 
 /// Each kernel gets its share of the budget's trials, and at least ten. An artifact with
 /// replacement.json is written to `tuning.out`/NAME for each.

@@ -89,7 +89,11 @@ Json KernelJson(const jobs::TunedKernel& kernel) {
             {"share", kernel.share},
             {"obstacle", kernel.obstacle},
             {"tuned", tuned},
-            {"gain", tuned ? jobs::GainOf(kernel.run->report) : 1.0}};
+            {"gain", 1.0}};
+  if (tuned) {
+    const auto gain = jobs::GainOf(kernel.run->report);
+    json["gain"] = gain ? Json(*gain) : Json(nullptr);
+  }
   if (kernel.run) json["run"] = kernel.run->summary;
   return json;
 }
@@ -97,7 +101,8 @@ Json KernelJson(const jobs::TunedKernel& kernel) {
 std::string GainText(const jobs::TunedKernel& kernel) {
   if (!kernel.obstacle.empty()) return "not tuned: " + kernel.obstacle;
   if (!kernel.run || !kernel.run->found()) return "no correct kernel was found";
-  return fmt::format("{:.2f}x", jobs::GainOf(kernel.run->report));
+  const auto gain = jobs::GainOf(kernel.run->report);
+  return gain ? fmt::format("{:.2f}x", *gain) : "not compared with the kernel as given";
 }
 
 void PrintKernels(const jobs::OptimizeCaptureResult& result) {
