@@ -133,14 +133,15 @@ std::vector<Value> BatchNormWithUpdate(AtenCall& call, std::string_view text) {
   if (text == "4") results.push_back(results.back());
   const Value x = call.Tensor("input");
   const int64_t channels = call.Size(x, 1);
-  const double count = static_cast<double>(CountOf(call.SizesOf(x))) / static_cast<double>(channels);
+  const double count = static_cast<double>(CountOf(call.SizesOf(x))) /
+                       static_cast<double>(channels);
   const Moments batch = MomentsOf(call, x, AxesOfChannels(call, x));
   const DType type = call.TypeOf(batch.mean);
   const auto moved = [&](std::string_view running, Value towards, double factor) {
     const double momentum = call.Real("momentum");
-    return call.g.Map("a * b + c * d", {call.Tensor(running), call.g.Scalar(type, 1 - momentum),
-                                        call.Reshape(towards, {channels}),
-                                        call.g.Scalar(type, momentum * factor)});
+    return call.g.Map("a * b + c * d",
+                      {call.Tensor(running), call.g.Scalar(type, 1 - momentum),
+                       call.Reshape(towards, {channels}), call.g.Scalar(type, momentum * factor)});
   };
   results.push_back(moved("running_mean", batch.mean, 1));
   results.push_back(moved("running_var", batch.variance, count / (count - 1)));
