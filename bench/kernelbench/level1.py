@@ -200,7 +200,7 @@ _TABLE = [
     (35, "group norm", _planes(lambda channels: nn.GroupNorm(8, channels))),
     (36, "rms norm", _planes(lambda _: Do(
         lambda x: x / torch.sqrt(torch.mean(x**2, dim=1, keepdim=True) + 1e-5)))),
-    (37, "Frobenius norm", _planes(lambda _: Do(lambda x: x / torch.norm(x, p="fro")))),
+    (37, "Frobenius norm", _planes(lambda _: Do(lambda x: x / torch.norm(x)))),
     (38, "L1 norm", lambda d: (
         Do(lambda x: x / torch.mean(torch.abs(x), dim=1, keepdim=True)),
         [rand(d(32768, 9), d(65535, 67))])),

@@ -161,7 +161,7 @@ def _row_norm_of_two(d):
 
 
 def _transposed_and_added(d):
-    """26: y = conv(x) + input, times its hardswish. The published model has a bias it never uses."""
+    """26: y = conv(x) + input, times its hardswish. The published one has a bias it never uses."""
 
     def after(x, y, more):
         y = y + more

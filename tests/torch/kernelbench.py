@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Do KernelBench's problems mean to atunner what they mean to PyTorch? Each is captured at its small
-size and computed in float64 from the graph that is read.
+"""Do KernelBench's problems mean to atunner what they mean to PyTorch? Each is captured at its
+small size and computed in float64 from the graph that is read.
 
     python3 kernelbench.py --reference build/dev/tests/model_values [--all]
 Without --all, one of each kind. Exit code 77 where there is no PyTorch.

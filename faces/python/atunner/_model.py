@@ -2,9 +2,9 @@
 
     python3 -m atunner._model FILE.py CLASS OUT.pt2     CLASS may be empty: Model, or the only one
 
-The file defines a torch.nn.Module and get_inputs(), which returns its example inputs, and may define
-get_init_inputs(), which returns the arguments of its constructor: a list, or [list, dict] with
-keywords. Exit code 2 with one line on standard error where that is not so.
+The file defines a torch.nn.Module and get_inputs(), which returns its example inputs. It may define
+get_init_inputs(), which returns the arguments of the module's constructor: a list, or [list, dict]
+with keywords. Exit code 2 with one line on standard error where that is not so.
 """
 
 import importlib.util
@@ -46,7 +46,8 @@ def _class_of(module: Any, name: str) -> Type[Any]:
     if wanted in names:
         return own[names.index(wanted)]
     if name:
-        raise ModelError(f"no torch.nn.Module is called {name}; it has: {', '.join(names) or 'none'}")
+        has = ", ".join(names) or "none"
+        raise ModelError(f"no torch.nn.Module is called {name}; it has: {has}")
     raise ModelError(
         f"name one of its modules, FILE.py:CLASS: {', '.join(names)}" if names else EXPECTED
     )
