@@ -18,7 +18,7 @@ turns: medians of CUDA events, L2 emptied before each sample. The means count a 
 
 Usage: python3 bench/kernelbench.py [--levels 1,2] [--only 1/3,2/40] [--jobs 4] [--small]
            [--through plan] [--mode max-autotune --budget 60s] [--results kernelbench.json]
-           [--published FOLDER]
+           [--plans FOLDER] [--published FOLDER]
        ATUNNER names the program, ATUNNER_RUNTIME libatunner_runtime.so. Rows that --results has
        already are not run again; --again wrong,failed runs those with these outcomes.
 """
@@ -58,6 +58,7 @@ def parsed():
     parser.add_argument("--limit", type=float, default=120, help="seconds a problem may take")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after these")
     parser.add_argument("--results", default="kernelbench.json", help="kept rows, as JSON")
+    parser.add_argument("--plans", default="", help="folder that keeps plans for a later run")
     parser.add_argument("--again", default="", help="outcomes to run again, or all")
     parser.add_argument("--published", default="", help="the benchmark's folder, with level1/ …")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -226,12 +227,24 @@ def timed(module, inputs, fast):
     return dict(zip(names, in_turns_us(calls, flushing())))
 
 
+@contextlib.contextmanager
+def folder_of(problem, options):
+    """A folder for the problem's plans alone, which shows what they leave to PyTorch."""
+    if options.plans:
+        folder = os.path.join(os.path.abspath(options.plans), problem.key.replace("/", "_"))
+        os.makedirs(folder, exist_ok=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="kernelbench-") as folder:
+            yield folder
+
+
 def row_of(problem, options):
     import torch
 
     row = {"name": problem.name, "torch": torch.__version__}
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kernelbench-") as folder:
+    with folder_of(problem, options) as folder:
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_DATA_HOME"] = folder
         try:
             with torch.no_grad():
