@@ -419,9 +419,9 @@ _TABLE = [
     (75, "product group norm min bias", _linear(
         1024, WIDE, WIDE, groups(512, 4), least(1), N(lambda n: add(1, n, 1, 1)))),
     (76, "product add relu", _linear(1024, WIDE, WIDE, N(add), relu, bias=False)),
-    (77, "transposed scale batch norm mean", _conv(
-        L(T3, 64, 128, 5), 16, _D16, (2, 3, 3), times(2.0), L(nn.BatchNorm3d, 128),
-        nn.AdaptiveAvgPool3d((1, 1, 1)))),
+    (77, "transposed scale batch norm mean", lambda d: _conv(
+        L(T3, d(64, 16), d(128, 24), 5), 16, _D16, (2, 3, 3), times(2.0),
+        L(nn.BatchNorm3d, d(128, 24)), nn.AdaptiveAvgPool3d((1, 1, 1)))(d)),
     (78, "transposed pool pool sum", _conv(
         L(T3, 32, 64, 5, 2, 2), 16, (32, 32, 32), (4, 4, 5), nn.MaxPool3d(2), nn.MaxPool3d(3),
         total(1))),
