@@ -3,10 +3,10 @@
 is it beside PyTorch?
 
 The modules are our own (bench/kernelbench), with the benchmark's operators, sizes and inputs;
---published FOLDER runs the published files. A problem is "ok" if the result is within 1e-4 of
-eager's (absolute and relative, as the benchmark compares), "ok64" if it is not, but closer to
-float64 than eager's (eager uses TF32 in convolutions), "left" if PyTorch has to run a part,
-"wrong", "failed" without a result, or "time" after --limit seconds.
+--published FOLDER runs the published files, which have no small sizes. A problem is "ok" if the
+result is within 1e-4 of eager's (absolute and relative, as the benchmark compares), "ok64" if it is
+not, but closer to float64 than eager's (eager uses TF32 in convolutions), "left" if PyTorch has to
+run a part, "wrong", "failed" without a result, or "time" after --limit seconds.
 
 Without a GPU: small sizes. Each model is captured, gets a plan of kernels without a search, and the
 plan runs on the virtual GPU (ATUNNER_LIBCUDA names libvirtual_cuda.so). Nothing is timed.
