@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "atunner/base/build_id.h"
 #include "atunner/base/clock.h"
+#include "atunner/base/command.h"
 #include "atunner/base/demangle.h"
 #include "atunner/base/digest.h"
 #include "atunner/base/dylib.h"
@@ -145,6 +147,24 @@ TEST(DynamicLibrary, SaysWhatIsMissing) {
   ASSERT_FALSE(library.has_value());
   EXPECT_EQ(library.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(library.error().what, HasSubstr("libdoes-not-exist"));
+}
+
+TEST(Command, FindsProgramsInPath) {
+  EXPECT_TRUE(FindProgram("sh"));
+  EXPECT_TRUE(FindProgram("/bin/sh"));
+  EXPECT_FALSE(FindProgram("no-such-program"));
+  EXPECT_FALSE(FindProgram("/no/such/program"));
+  EXPECT_FALSE(FindProgram("/tmp")) << "a folder";
+}
+
+TEST(Command, RunsToItsEndAndKeepsWhatItWrites) {
+  const TemporaryDirectory folder;
+  const Path log = folder.path() / "log";
+  EXPECT_EQ(RunCommand({"/bin/sh", "-c", "echo out; echo \"$1\" >&2; exit 7", "sh", "a b"}, log),
+            7);
+  EXPECT_EQ(ReadFile(log).value(), "out\na b\n");
+  EXPECT_EQ(RunCommand({"/bin/sh", "-c", "kill -9 $$"}, log), 128 + 9);
+  EXPECT_EQ(RunCommand({"/no/such/program"}, log).error().code, ErrorCode::kUnavailable);
 }
 
 }  // namespace

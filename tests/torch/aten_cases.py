@@ -33,7 +33,8 @@ class Case:
 
 
 class Written(Case):
-    """A call of an operator that this PyTorch may lack: its result is computed in another way."""
+    """A call of an operator that this PyTorch may lack: its result, or a tuple of the first results,
+    is computed in another way."""
 
     def __init__(self, target, expected, /, **arguments):
         super().__init__(target)
@@ -346,6 +347,11 @@ def losses():
         yield Case("aten.nll_loss_nd.default", x(5, 4, 2), torch.randint(0, 4, (5, 2)), positive(4), reduction, 1)
         yield Case("aten.nll_loss_forward.default", x(5, 4), labels, positive(4), reduction, 3, outputs=[0])
         yield Case("aten.cross_entropy_loss.default", x(5, 4), labels, None, reduction)
+    zeros = torch.tensor([0.0, 0.0, 0.0, 1.0, 2.0, -1.0], dtype=torch.float64)
+    others = torch.tensor([0.0, -1.0, float("nan"), 0.0, 3.0, 0.5], dtype=torch.float64)
+    yield Case("aten.xlogy.Tensor", zeros, others)
+    yield Case("aten.xlogy.Scalar_Self", 0.0, others)
+    yield Case("aten.xlogy.Scalar_Other", zeros, 0.5)
     yield Case("aten.smooth_l1_loss.default", x(3, 4), x(3, 4), 1, 0.3)
     yield Case("aten.huber_loss.default", x(3, 4), x(3, 4), 1, 0.3)
     yield Case("aten.cross_entropy_loss.default", x(5, 4, 2), torch.randint(0, 4, (5, 2)), positive(4))
@@ -362,6 +368,27 @@ def attention(q, k, v, mask=None, scale=None, causal=False):
     elif mask is not None:
         scores = scores + mask
     return scores.softmax(-1) @ v
+
+
+def batch_norms(a, mean, var, w, b):
+    """In training. The new running moments are results of the functional forms."""
+    given = {"input": a, "weight": w, "bias": b}
+    running = {"running_mean": mean, "running_var": var, "momentum": 0.1, "eps": 1e-4}
+    new_mean, new_var = mean.clone(), var.clone()
+    y = torch.nn.functional.batch_norm(a, new_mean, new_var, w, b, True, 0.1, 1e-4)
+    batch = a.mean((0, 2))
+    rstd = (a.var((0, 2), unbiased=False) + 1e-4).rsqrt()
+    yield Written("aten._native_batch_norm_legit.no_stats", (y, batch, rstd), **given, training=True,
+                  momentum=0.1, eps=1e-4)
+    yield Written("aten._native_batch_norm_legit_functional.default", (y, batch, rstd, new_mean, new_var),
+                  **given, **running, training=True)
+    yield Written("aten._batch_norm_with_update_functional.default", (y, batch, rstd, rstd, new_mean, new_var),
+                  **given, **running)
+    still = torch.nn.functional.batch_norm(a, mean, var, w, b, eps=1e-4)
+    yield Written("aten._batch_norm_no_update.default", still, **given, **running)
+    cudnn = {"running_mean": mean, "running_var": var, "exponential_average_factor": 0.1, "epsilon": 1e-4}
+    yield Written("aten.cudnn_batch_norm.default", (y, batch, rstd), **given, **cudnn, training=True)
+    yield Written("aten.cudnn_batch_norm.default", still, **given, **cudnn, training=False)
 
 
 def later():
@@ -385,6 +412,7 @@ def later():
     yield Written("aten._native_batch_norm_legit_no_training.default",
                   torch.nn.functional.batch_norm(a, mean, var, w, b, eps=1e-4), input=a, weight=w, bias=b,
                   running_mean=mean, running_var=var, momentum=0.1, eps=1e-4)
+    yield from batch_norms(a, mean, var, w, b)
     yield Written("aten._prelu_kernel.default", torch.nn.functional.prelu(a, w), self=a, weight=w.view(1, 3, 1))
     yield Written("aten.mT.default", a.transpose(-2, -1), self=a)
     yield Written("aten.unflatten.int", a.reshape(2, 3, 2, 2), self=a, dim=-1, sizes=[2, -1])

@@ -66,28 +66,29 @@ def single_node(case):
 
 
 def written_node(case):
-    """The program of an operator that is not called."""
+    """The program of an operator that is not called, and its results."""
     tensors = {n: value for n, value in case.kwargs.items() if isinstance(value, torch.Tensor)}
     named = {n: {"as_tensor": {"name": "in_" + n}} for n in tensors}
     arguments = [
         {"name": n, "arg": named.get(n) or argument(value)} for n, value in case.kwargs.items()
     ]
     metas = {"in_" + name: tensor_meta(value) for name, value in tensors.items()}
-    metas["out"] = tensor_meta(case.expected)
-    out = {"as_tensor": {"name": "out"}}
+    results = as_tuple(case.expected)
+    metas.update((f"out_{i}", tensor_meta(result)) for i, result in enumerate(results))
+    outs = [{"as_tensor": {"name": f"out_{i}"}} for i in range(len(results))]
     graph = {
-        "nodes": [{"target": "torch.ops." + case.target, "inputs": arguments, "outputs": [out]}],
+        "nodes": [{"target": "torch.ops." + case.target, "inputs": arguments, "outputs": outs}],
         "tensor_values": metas,
     }
     signature = {
         "input_specs": [{"user_input": {"arg": named[n]}} for n in tensors],
-        "output_specs": [{"user_output": {"arg": out}}],
+        "output_specs": [{"user_output": {"arg": out}} for out in outs],
     }
     program = {
         "graph_module": {"graph": graph, "signature": signature},
         "schema_version": {"major": 8, "minor": 1},
     }
-    return program, {"in_" + n: flat(t) for n, t in tensors.items()}, [case.expected]
+    return program, {"in_" + n: flat(t) for n, t in tensors.items()}, results
 
 
 def compare(answer, results, tolerance=TOLERANCE):

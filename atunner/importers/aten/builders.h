@@ -86,6 +86,7 @@ ATUNNER_BUILDER(LayerNorm);
 ATUNNER_BUILDER(LayerNormWithStatistics);
 ATUNNER_BUILDER(GroupNorm);
 ATUNNER_BUILDER(BatchNorm);
+ATUNNER_BUILDER(BatchNormWithUpdate);  ///< text: results before the running moments, 3 or 4
 ATUNNER_BUILDER(InstanceNorm);
 
 // windows.cpp

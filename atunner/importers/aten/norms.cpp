@@ -16,25 +16,41 @@ Value PerChannel(AtenCall& call, std::string_view name, int64_t channels, DType 
                         : call.Filled({channels}, type, fallback);
 }
 
-/// The mean of x over these axes, which stay with extent 1, and the reciprocal deviation.
-std::vector<Value> Statistics(AtenCall& call, Value x, const Integers& axes) {
-  if (!call.g.ok()) return {};
+/// cuDNN's operator has another name for it.
+double Epsilon(AtenCall& call) { return call.Real(call.Has("epsilon") ? "epsilon" : "eps"); }
+
+struct Moments {
+  Value mean, variance;
+};
+
+/// Mean and variance of x over these axes, which stay with extent 1.
+Moments MomentsOf(AtenCall& call, Value x, const Integers& axes) {
   const Value wide = call.Wide(x);
   const Value mean = call.g.Reduce(graph::Combine::kMean, wide, axes, true);
   const Value centred = call.g.Map("a - b", {wide, mean});
-  const Value variance = call.g.Reduce(graph::Combine::kMean, call.g.Map("a * a", {centred}), axes,
-                                       true);
-  const Value eps = call.g.Scalar(call.TypeOf(wide), call.Real("eps"));
-  return {mean, call.g.Map("rsqrt(a + b)", {variance, eps})};
+  return {mean, call.g.Reduce(graph::Combine::kMean, call.g.Map("a * a", {centred}), axes, true)};
+}
+
+/// The mean of x over these axes, and the reciprocal deviation.
+std::vector<Value> Statistics(AtenCall& call, Value x, const Integers& axes) {
+  if (!call.g.ok()) return {};
+  const Moments moments = MomentsOf(call, x, axes);
+  const Value eps = call.g.Scalar(call.TypeOf(moments.mean), Epsilon(call));
+  return {moments.mean, call.g.Map("rsqrt(a + b)", {moments.variance, eps})};
+}
+
+/// All axes but that of the channels.
+Integers AxesOfChannels(const AtenCall& call, Value x) {
+  Integers axes = {0};
+  for (size_t axis = 2; axis < call.ShapeOf(x).size(); ++axis)
+    axes.push_back(static_cast<int64_t>(axis));
+  return axes;
 }
 
 /// y, and the statistics of each channel of x.
 std::vector<Value> WithStatistics(AtenCall& call, Value x, Value y) {
-  Integers axes = {0};
-  for (size_t axis = 2; axis < call.ShapeOf(x).size(); ++axis)
-    axes.push_back(static_cast<int64_t>(axis));
   std::vector<Value> results = {y};
-  for (const Value each : Statistics(call, x, axes))
+  for (const Value each : Statistics(call, x, AxesOfChannels(call, x)))
     results.push_back(call.Reshape(each, {call.Size(x, 1)}));
   return results;
 }
@@ -99,13 +115,37 @@ std::vector<Value> BatchNorm(AtenCall& call, std::string_view) {
   const DType type = call.TypeOf(x);
   const Value weight = PerChannel(call, "weight", channels, type, 1);
   const Value bias = PerChannel(call, "bias", channels, type, 0);
-  const Attributes eps = {{"eps", call.Real("eps")}};
+  const Attributes eps = {{"eps", Epsilon(call)}};
   const bool trains = (call.Has("training") && call.Flag("training")) || !call.Has("running_mean");
   if (trains)
     return WithStatistics(call, x, call.Library("batch_norm", type, {x, weight, bias}, eps, 1));
   const Value mean = PerChannel(call, "running_mean", channels, type, 0);
   const Value variance = PerChannel(call, "running_var", channels, type, 1);
   return {call.Library("batch_norm_inference", type, {x, mean, variance, weight, bias}, eps, 1)};
+}
+
+/// A batch norm in training with the new running moments as results: they move towards those of the
+/// batch, whose variance is the unbiased one. `text` says how many results stand before them.
+std::vector<Value> BatchNormWithUpdate(AtenCall& call, std::string_view text) {
+  std::vector<Value> results = BatchNorm(call, "");
+  if (!call.g.ok() || (call.Has("training") && !call.Flag("training"))) return results;
+  // cuDNN's reserved memory is for the gradient alone: nothing reads it in inference.
+  if (text == "4") results.push_back(results.back());
+  const Value x = call.Tensor("input");
+  const int64_t channels = call.Size(x, 1);
+  const double count = static_cast<double>(CountOf(call.SizesOf(x))) /
+                       static_cast<double>(channels);
+  const Moments batch = MomentsOf(call, x, AxesOfChannels(call, x));
+  const DType type = call.TypeOf(batch.mean);
+  const auto moved = [&](std::string_view running, Value towards, double factor) {
+    const double momentum = call.Real("momentum");
+    return call.g.Map("a * b + c * d",
+                      {call.Tensor(running), call.g.Scalar(type, 1 - momentum),
+                       call.Reshape(towards, {channels}), call.g.Scalar(type, momentum * factor)});
+  };
+  results.push_back(moved("running_mean", batch.mean, 1));
+  results.push_back(moved("running_var", batch.variance, count / (count - 1)));
+  return results;
 }
 
 std::vector<Value> InstanceNorm(AtenCall& call, std::string_view) {

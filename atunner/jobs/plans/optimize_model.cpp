@@ -15,6 +15,7 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/codegen/template/family.h"
+#include "atunner/codegen/template/plain_schedule.h"
 #include "atunner/importers/divide_model.h"
 #include "atunner/importers/import_model.h"
 #include "atunner/importers/model_file.h"
@@ -148,6 +149,17 @@ void RemoveOthers(const Path& folder, const std::vector<Part>& parts) {
   }
 }
 
+/// Why the last trial was refused.
+std::string ReasonOf(const RunResult& failed) {
+  const std::vector<Trial>& trials = failed.report.trials;
+  if (trials.empty()) return "no trial was made";
+  const Verdict& last = trials.back().verdict;
+  const std::string counted = trials.size() == 1 ? "the trial" : "the last trial";
+  if (last.kind == VerdictKind::kCorrect)
+    return counted + " was refused when it was verified again";
+  return fmt::format("{} was refused ({}): {}", counted, Name(last.kind), last.reason);
+}
+
 class ModelOptimizer {
  public:
   ModelOptimizer(const OptimizeModelRequest& request, Services& services, const EventSink& events,
@@ -212,15 +224,33 @@ class ModelOptimizer {
       events_(NoteEvent{"the first guess is not correct: a few others are tried"});
       ATUNNER_TRY(tuned, tuner.Tune(*part.schedule, out, {.trials = kMoreGuesses, .seconds = {}}));
     }
-    if (!tuned.found() && stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
-    if (!tuned.found())
-      return Fail(ErrorCode::kUnsupported,
-                  "no correct kernel was found for '" + part.schedule->spec().name + "'",
-                  result_.out.string(),
-                  request_.first_guess ? "tune it: without request.first_guess"
-                                       : "its report says why: " + tuned.page.string());
+    if (tuned.found()) return Take(std::move(tuned));
+    ATUNNER_TRY(RunResult plain, TunePlain(tuner, part, out, tuned));
+    if (plain.found()) return Take(std::move(plain));
+    if (stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("no correct kernel was found for '{}': {}", part.schedule->spec().name,
+                            ReasonOf(tuned)),
+                result_.out.string(), "its report says more: " + tuned.page.string());
+  }
+
+  Status Take(RunResult tuned) {
     result_.kernels.push_back(std::move(tuned));
     return {};
+  }
+
+  /// Plain kernels in the place of a family's, of which none is correct. `failed` where that was
+  /// not tried.
+  Result<RunResult> TunePlain(TaskTuner& tuner, const Part& part, const Path& out,
+                              const RunResult& failed) {
+    if (stop_.stop_requested()) return failed;
+    auto plain = PlainSchedule(part.schedule->spec(), target_.profile);
+    if (!plain) return failed;
+    const std::string note = fmt::format("plain kernels compute '{}': {}",
+                                         part.schedule->spec().name, ReasonOf(failed));
+    events_(NoteEvent{note});
+    result_.notes.push_back(note);
+    return tuner.Tune(**plain, out, {.trials = 1, .seconds = {}});
   }
 
   Result<OptimizeModelResult> Write(const importers::DividedModel& model, const Kernels& kernels,

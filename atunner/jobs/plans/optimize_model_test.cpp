@@ -19,6 +19,7 @@ namespace {
 
 using importers::OutputRole;
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = PlanBuffer::Kind;
@@ -110,6 +111,31 @@ TEST_F(OptimizeModels, AFirstGuessIsOneTrialOfEachKernel) {
   const auto result = Run(request);
   ASSERT_TRUE(result) << result.error().ToString();
   EXPECT_EQ(result->kernels.at(0).report.trials.size(), 1u);
+}
+
+TEST_F(OptimizeModels, PlainKernelsStandInForAFamilyWithoutACorrectKernel) {
+  OptimizeModelRequest request = Request(Model());
+  fakes_.devices.wrong = 3;
+  const auto result = Run(request);
+  ASSERT_TRUE(result) << result.error().ToString();
+  EXPECT_THAT(result->notes, ElementsAre(AllOf(HasSubstr("plain kernels"), HasSubstr("off by 3"))));
+  const Report& report = result->kernels.at(0).report;
+  ASSERT_EQ(report.trials.size(), 1u);
+  EXPECT_EQ(report.space_size, 1u) << "not the family's";
+  EXPECT_EQ(LoadPlan(out()).value().steps.size(), 1u);
+}
+
+TEST_F(OptimizeModels, WithoutAnyCorrectKernelTheReasonIsSaid) {
+  fakes_.devices.wrong = 100;
+  for (const bool first_guess : {false, true}) {
+    OptimizeModelRequest request = Request(Model());
+    request.first_guess = first_guess;
+    const auto result = Run(request);
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().ToString(), HasSubstr("wrong-result"));
+    EXPECT_THAT(result.error().ToString(), HasSubstr("off by 3"));
+    EXPECT_FALSE(Exists(out() / kPlanFile));
+  }
 }
 
 TEST_F(OptimizeModels, AnEarlierPlanIsReplacedAndOtherFoldersAreRefused) {

@@ -63,14 +63,21 @@ class PreparedCompiler : public Compiler {
   int beyond_;
 };
 
-/// Finds every candidate correct, and each one faster than the one before.
+/// Finds every candidate correct but the first ones, `wrong` of them, and each one faster than the
+/// one before.
 class AgreeingJudge : public Judge {
  public:
-  explicit AgreeingJudge(ManualClock& clock) : clock_(clock) {}
+  AgreeingJudge(ManualClock& clock, int& wrong) : clock_(clock), wrong_(wrong) {}
   Status Begin(const JudgeTask&) override { return {}; }
-  Result<JudgeAnswer> Examine(const CandidateKernel&, const JudgeOrder&) override {
+  Result<JudgeAnswer> Examine(const CandidateKernel&, const JudgeOrder& order) override {
     clock_.Advance(1);
     JudgeAnswer answer;
+    if (wrong_ > 0 && !order.plain) {
+      --wrong_;
+      answer.verdict.kind = VerdictKind::kWrongResult;
+      answer.verdict.reason = "off by 3";
+      return answer;
+    }
     answer.verdict.kind = VerdictKind::kCorrect;
     answer.estimate.emplace();
     answer.estimate->time_ns = 1e6 / ++examined_;
@@ -87,6 +94,7 @@ class AgreeingJudge : public Judge {
 
  private:
   ManualClock& clock_;
+  int& wrong_;
   int examined_ = 0;
 };
 
@@ -102,8 +110,9 @@ class FakeDevices : public Devices {
     return std::vector{target};
   }
   std::unique_ptr<Judge> MakeJudge(const Target&, double, bool) override {
-    return std::make_unique<AgreeingJudge>(clock_);
+    return std::make_unique<AgreeingJudge>(clock_, wrong);
   }
+  int wrong = 0;  ///< candidates that judges refuse before they agree
 
  private:
   ManualClock& clock_;

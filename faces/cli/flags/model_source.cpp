@@ -7,7 +7,16 @@
 
 namespace atunner::cli {
 
-Result<ModelSource> ReadModelSource(const std::string& path, const Dims& sizes) {
+Result<std::optional<importers::ExportedModel>> ExportIfPython(std::string& file) {
+  if (!importers::IsPythonModel(file)) return std::nullopt;
+  ATUNNER_TRY(importers::ExportedModel exported, importers::ExportPythonModel(file));
+  file = exported.archive.string();
+  return exported;
+}
+
+Result<ModelSource> ReadModelSource(const std::string& name, const Dims& sizes) {
+  std::string path = name;
+  ATUNNER_TRY(const auto exported, ExportIfPython(path));
   if (importers::IsModelFile(path)) {
     ATUNNER_TRY(importers::ImportedModel model, importers::ImportModel(path, {sizes, {}}));
     graph::ValidGraph graph = model.graph;

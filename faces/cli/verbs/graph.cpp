@@ -199,7 +199,8 @@ Result<std::optional<importers::DividedModel>> DividedModelOf(const std::string&
   return importers::DivideModel(file, importers::GraphNameOf(path));
 }
 
-Result<int> Graph(const GraphFlags& flags, const Context& context) {
+Result<int> Graph(GraphFlags flags, const Context& context) {
+  ATUNNER_TRY(const auto exported, ExportIfPython(flags.file));
   ATUNNER_TRY(const auto divided, DividedModelOf(flags.file));
   if (divided) return GraphOfDivided(*divided, flags, context);
   ATUNNER_TRY(const Dims sizes, SizesOfAxes(flags.dims));
@@ -219,8 +220,10 @@ void AddGraph(VerbList& verbs) {
   const auto flags = std::make_shared<GraphFlags>();
   CLI::App* verb = verbs.Add("graph", "what is read of a model, and which kernels compute it",
                              [flags](const Context& c) { return Graph(*flags, c); });
-  verb->add_option("file", flags->file,
-                   "model.pt2 or model.json: a PyTorch program; file.atg: a graph in text form")
+  verb->add_option(
+          "file", flags->file,
+          "model.pt2 or model.json: a PyTorch program; model.py[:CLASS]: exported by python3; "
+          "file.atg: a graph in text form")
       ->required();
   verb->add_option("--dim", flags->dims, "size of an open axis of an ONNX model, batch=8");
   verb->add_option("--target-gpu", flags->target, "the GPU whose kernels are counted");

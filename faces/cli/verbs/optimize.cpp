@@ -4,6 +4,7 @@
 #include "atunner/compile/nvcc_program.h"
 #include "atunner/importers/model_file.h"
 #include "atunner/jobs/runs/tuning.h"
+#include "faces/cli/flags/model_source.h"
 #include "faces/cli/flags/parse.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
@@ -65,7 +66,9 @@ Result<int> OptimizeModel(const OptimizeFlags& flags, const Path& model, const C
   return RunModelTuning(context, request);
 }
 
-Result<int> Optimize(const OptimizeFlags& flags, const Context& context) {
+Result<int> Optimize(OptimizeFlags flags, const Context& context) {
+  ATUNNER_TRY(const auto model, ExportIfPython(flags.captured.folder));
+  ATUNNER_TRY(const auto graph, ExportIfPython(flags.task.graph));
   TaskFlags task = flags.task;
   if (IsGraph(flags.captured.folder)) {
     task.graph = flags.captured.folder;
@@ -101,12 +104,12 @@ void AddOptimize(VerbList& verbs) {
                             ->needs(name);
   CLI::Option* graph = verb->add_option("--graph", flags->task.graph,
                                         "file.atg: a graph in text form (docs/graph.md); or a "
-                                        "PyTorch program, model.pt2 or model.json");
+                                        "PyTorch program, model.pt2, model.json or model.py");
   graph->excludes(name)->excludes(shapes);
   CLI::Option* captured = verb->add_option(
       "capture", flags->captured.folder,
       "app.capture: the kernels of a recorded program; or model.pt2, "
-      "model.json, file.atg, as with --graph");
+      "model.json, file.atg, as with --graph; or model.py[:CLASS], which python3 exports");
   captured->excludes(name)->excludes(graph);
   verb->add_option("--kernel", flags->captured.kernel, "part of the name of a captured kernel")
       ->needs(captured);
