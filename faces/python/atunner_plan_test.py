@@ -232,6 +232,61 @@ class PlanTest(unittest.TestCase):
             made.assert_not_called()
             self.check(again(*inputs)[0], module(x).detach())
 
+    def test_a_plan_is_tuned_while_it_serves(self):
+        module = nn.Sequential(nn.Linear(20, 12), nn.ReLU()).eval()
+        x = torch.randn(4, 20)
+        graph, inputs = self.graph(module, x)
+        options = {"target_gpu": GPU, "tune": "background", "budget": 2, "fallback": False}
+        with unittest.mock.patch.object(_backend, "_agree", return_value=False):
+            fast = _backend.compile_graph(graph, inputs, options=options)
+            first = fast.plan
+            fast.tuner.join()
+            with self.assertWarnsRegex(UserWarning, "differ from the first"):
+                fast(*inputs)
+            self.assertIs(fast.plan, first)
+        with unittest.mock.patch.object(_plan_cache, "_make_plan") as made:
+            again = _backend.compile_graph(graph, inputs, options=options)
+        made.assert_not_called()
+        self.assertIsNone(again.tuner)
+        fast._tuned = again.plan
+        for _ in range(2):
+            self.check(fast(*inputs)[0], module(x).detach())
+            self.assertIs(fast.plan, again.plan)
+
+    def test_a_graph_with_symbolic_sizes_has_a_plan_for_each_sizes(self):
+        graph = torch.fx.Graph()
+        rows, x = graph.placeholder("rows"), graph.placeholder("x")
+        doubled = graph.call_function(operator.mul, (rows, 2))
+        split = graph.call_function(torch.ops.aten.view.default, (x, [doubled, 4]))
+        result = graph.call_function(torch.ops.aten.relu.default, (split,))
+        graph.output((result, doubled))
+        module = torch.fx.GraphModule(nn.Module(), graph)
+        options = {"target_gpu": GPU, "max_sizes": 2}
+        fast = _backend.compile_graph(module, [3, torch.randn(24)], options=options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for rows in (3, 5, 3):
+                x = torch.randn(rows * 8)
+                got = fast(rows, x)
+                self.check(got[0], x.view(rows * 2, 4).relu())
+                self.assertEqual(got[1], rows * 2)
+        self.assertEqual(len(fast.plans), 2)
+        with self.assertWarnsRegex(UserWarning, "max_sizes=2"):
+            self.assertEqual(fast(4, torch.randn(32))[1], 8)
+
+    def test_results_have_the_strides_of_pytorch(self):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        result = graph.call_function(torch.ops.aten.relu.default, (x,))
+        graph.output((result,))
+        x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+        result.meta["val"] = x.relu()
+        module = torch.fx.GraphModule(nn.Module(), graph)
+        options = {"target_gpu": GPU, "fallback": False}
+        (got,) = _backend.compile_graph(module, [x], options=options)(x)
+        self.assertEqual(got.stride(), x.stride())
+        self.check(got, x.relu())
+
     @unittest.skipIf(hasattr(torch, "compile"), "atunner_compile_test.py uses the real one")
     def test_the_backend_of_torch_compile(self):
         """torch.compile is not in PyTorch 1.13: a stand-in hands the graph over."""
@@ -288,6 +343,11 @@ class PlanTest(unittest.TestCase):
                 self.check(fast(*inputs)[0], module(x).detach())
         self.assertEqual(len(seen), 1)
         self.assertIn("TI-99", str(seen[0].message))
+        options = {"target_gpu": "TI-99", "fallback": False}
+        with self.assertRaisesRegex(_backend.BackendError, "TI-99"):
+            _backend.compile_graph(graph, inputs, options=options)
+        with self.assertRaisesRegex(ValueError, "tune 'never'"):
+            _backend.compile_graph(graph, inputs, options={"tune": "never"})
         with self.assertRaisesRegex(ValueError, "no option 'budgt'"):
             _backend.compile_graph(graph, inputs, options={"budgt": "3"})
         with self.assertRaisesRegex(ValueError, "fastest"):

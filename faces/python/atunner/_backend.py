@@ -105,10 +105,18 @@ class FixedGraph:
     """
 
     def __init__(
-        self, graph_module: torch.fx.GraphModule, values: Sequence[Any], options: Options
+        self,
+        graph_module: torch.fx.GraphModule,
+        values: Sequence[Any],
+        options: Options,
+        guarded: bool,
     ) -> None:
         self.options = options
+        self._guarded = guarded
         self.device = _device_of(values)
+        self._numbers = [
+            i for i, value in enumerate(values) if value.dim() == 0 and not value.is_cuda
+        ]
         self._structure = _output_of(graph_module.graph)
         self._strides = [_strides_of(node) for node in _tensors_of(self._structure)]
         self._tuned: Optional[Plan] = None
@@ -134,18 +142,23 @@ class FixedGraph:
 
     def _take_tuned(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         tuned, self._tuned = self._tuned, None
-        results = self.plan.run(tensors)
+        results = self.plan.run(tensors, checked=self._guarded)
         if tuned is None:  # another thread took it
             return results
-        if all(_agree(old, new) for old, new in zip(results, tuned.run(tensors))):
+        tuned_results = tuned.run(tensors, checked=self._guarded)
+        if all(_agree(old, new) for old, new in zip(results, tuned_results)):
             self.plan = tuned
         else:
             _warn_tuning("the tuned plan's results differ from the first one's")
         return results
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
-        run = self.plan.run if self._tuned is None else self._take_tuned
-        results = run(tensors)
+        if self._numbers and any(tensor.is_cuda for tensor in tensors):
+            tensors = tuple(self.plan.with_numbers(tensors))
+        if self._tuned is None:
+            results = self.plan.run(tensors, checked=self._guarded)
+        else:
+            results = self._take_tuned(tensors)
         shaped = [_with_strides(each, to) for each, to in zip(results, self._strides)]
         return _results_as(self._structure, shaped)
 
@@ -157,8 +170,11 @@ def _warn_tuning(reason: str) -> None:
 class SizedGraph:
     """A graph with symbolic sizes: a plan for each sizes, made when they are met first."""
 
-    def __init__(self, graph_module: torch.fx.GraphModule, options: Options) -> None:
+    def __init__(
+        self, graph_module: torch.fx.GraphModule, options: Options, guarded: bool
+    ) -> None:
         self.options = options
+        self._guarded = guarded
         self.plans: Dict[Tuple[Any, ...], Callable[..., Any]] = {}
         self._graph_module = graph_module
 
@@ -175,7 +191,8 @@ class SizedGraph:
 
     def _fixed(self, values: Sequence[Any]) -> Callable[..., Any]:
         graph_module, places = specialized(self._graph_module, values)
-        fixed = FixedGraph(graph_module, [values[place] for place in places], self.options)
+        tensors = [values[place] for place in places]
+        fixed = FixedGraph(graph_module, tensors, self.options, self._guarded)
         return lambda *given: fixed(*[given[place] for place in places])
 
 
@@ -197,13 +214,15 @@ def compile_graph(
     example_inputs: Sequence[Any],
     mode: Optional[str] = None,
     options: Optional[Dict[str, Any]] = None,
+    guarded: bool = False,
 ) -> Callable[..., Any]:
     """A callable that computes a graph of ATen operators by an execution plan.
 
     `graph_module` is what AOTAutograd or `make_fx` makes: functional, of `torch.ops` overloads,
     with all weights among its inputs or as attributes. It is not changed. The callable takes the
     graph's inputs one by one, and returns what the graph returns. A graph with symbolic sizes gets
-    a plan for each sizes that it is called with.
+    a plan for each sizes that it is called with. With `guarded` types, shapes and devices of the
+    inputs are not checked again, because torch.compile's guards have done it.
 
     Plans are kept in ~/.cache/atunner/plans by a digest of graph, constants and options, so that a
     later process compiles nothing. A graph that has no plan is run by PyTorch, with one warning for
@@ -212,9 +231,9 @@ def compile_graph(
     """
     chosen = options_of(mode, options)
     if not has_fixed_sizes(example_inputs):
-        return SizedGraph(graph_module, chosen)
+        return SizedGraph(graph_module, chosen, guarded)
     return _compiled(
-        graph_module, lambda: FixedGraph(graph_module, example_inputs, chosen), chosen
+        graph_module, lambda: FixedGraph(graph_module, example_inputs, chosen, guarded), chosen
     )
 
 
@@ -235,7 +254,7 @@ def backend(
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         with _without_fake_tensors():
-            return make_boxed_func(compile_graph(graph, inputs, mode, options))
+            return make_boxed_func(compile_graph(graph, inputs, mode, options, guarded=True))
 
     def training(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         _warn_once("it needs gradients; call the model under torch.no_grad()")

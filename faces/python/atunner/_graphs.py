@@ -1,7 +1,8 @@
 """Graphs of AOTAutograd, made ready to be written as programs."""
 
-import json
 import hashlib
+import inspect
+import json
 import operator
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -46,10 +47,10 @@ def specialized(
             given[place] = tensor
         return graph_module(*given)
 
+    given = inspect.signature(make_fx).parameters
+    allowed = {"_allow_non_fake_inputs": True} if "_allow_non_fake_inputs" in given else {}
     with torch.no_grad():
-        traced = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True)(
-            *[values[place] for place in places]
-        )
+        traced = make_fx(run, tracing_mode="fake", **allowed)(*[values[i] for i in places])
     return traced, places
 
 

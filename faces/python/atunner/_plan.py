@@ -221,6 +221,10 @@ class Plan:
         self.inputs = self._described(library.atunner_plan_input, "input")
         #: Tensors that a call returns, in order.
         self.outputs = self._described(library.atunner_plan_output, "output")
+        self._made = [(output.shape, _dtype(output.dtype)) for output in self.outputs]
+        self._changed = [
+            i for i, given in enumerate(self.inputs) if given.role == _runtime.Role.INOUT
+        ]
         self.workspace_bytes: int = library.atunner_plan_workspace_bytes(handle)
         self.weight_bytes: int = library.atunner_plan_weight_bytes(handle)
         #: How many operators PyTorch runs in each call.
@@ -244,23 +248,24 @@ class Plan:
         results = self.run(tensors)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
-        """The results as a list."""
-        tensors = self._with_numbers(tensors)
-        on_host = self._check(tensors)
+    def run(self, tensors: Sequence[torch.Tensor], checked: bool = False) -> List[torch.Tensor]:
+        """The results as a list. With `checked` the caller has made sure that number, types, shapes
+        and places of the tensors are the plan's, as the guards of torch.compile do."""
+        if checked:
+            on_host = not any(tensor.is_cuda for tensor in tensors)
+        else:
+            tensors = self.with_numbers(tensors)
+            on_host = self._check(tensors)
         passed = [self._dense(tensor, on_host) for tensor in tensors]
         place = torch.device("cpu") if on_host else torch.device("cuda", self.device)
-        results = [
-            torch.empty(output.shape, dtype=_dtype(output.dtype), device=place)
-            for output in self.outputs
-        ]
+        results = [torch.empty(shape, dtype=dtype, device=place) for shape, dtype in self._made]
         self._run(passed, results, on_host)
-        for given, dense, described in zip(tensors, passed, self.inputs):
-            if described.role == _runtime.Role.INOUT and dense is not given:
-                given.copy_(dense)
+        for i in self._changed:
+            if passed[i] is not tensors[i]:
+                tensors[i].copy_(passed[i])
         return results
 
-    def _with_numbers(self, tensors: Sequence[Any]) -> List[Any]:
+    def with_numbers(self, tensors: Sequence[Any]) -> List[Any]:
         """PyTorch lets numbers be on the CPU beside tensors on a GPU: these are copied."""
         found = [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
         if not any(tensor.is_cuda for tensor in found):
@@ -301,10 +306,9 @@ class Plan:
     @staticmethod
     def _dense(tensor: torch.Tensor, on_host: bool) -> torch.Tensor:
         """The tensor itself if its memory can be passed, else a copy."""
-        dense = tensor.detach().contiguous()
-        if not on_host and dense.data_ptr() % _ALIGNMENT != 0:
-            return dense.clone()
-        return tensor if dense.data_ptr() == tensor.data_ptr() else dense
+        if tensor.is_contiguous() and (on_host or tensor.data_ptr() % _ALIGNMENT == 0):
+            return tensor
+        return tensor.detach().clone(memory_format=torch.contiguous_format)
 
     def _run(
         self, passed: List[torch.Tensor], results: List[torch.Tensor], on_host: bool
