@@ -30,6 +30,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import atunner
 from atunner import _backend
 
+try:
+    import triton
+    from triton import language as tl
+except ImportError:
+    triton = None
+
 nn = torch.nn
 functional = torch.nn.functional
 
@@ -71,6 +77,18 @@ class Broken(nn.Module):
         h = torch.tanh(self.first(x))
         print("between the graphs")
         return self.second(h)
+
+
+if triton is not None:
+
+    @triton.jit
+    def scaled_sum(x, y, out, count, BLOCK: tl.constexpr, WRONG: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = at < count
+        total = tl.load(x + at, inside) * 3 + tl.load(y + at, inside)
+        if WRONG and BLOCK > 256:
+            total += 1
+        tl.store(out + at, total, inside)
 
 
 def mlp(width=64):
@@ -281,7 +299,97 @@ class CompileTest(unittest.TestCase):
                     run(x)
                 torch.cuda.synchronize()
                 times[name] = (time.perf_counter() - began) / 200 * 1e6
+                if name != "eager":
+                    graph, tensors = self.plans[-1], [x]
+                    tensors = [x] + list(net.parameters())
+                    if sorted(tuple(t.shape) for t in tensors) == sorted(
+                        given.shape for given in graph.plan.inputs
+                    ):
+                        pool = {}
+                        for tensor in tensors:
+                            pool.setdefault(tuple(tensor.shape), []).append(tensor)
+                        ordered = [pool[given.shape].pop(0) for given in graph.plan.inputs]
+                        began = time.perf_counter()
+                        for _ in range(200):
+                            graph(*ordered)
+                        issued = time.perf_counter() - began
+                        torch.cuda.synchronize()
+                        spent = time.perf_counter() - began
+                        times[name + ", plan alone"] = spent / 200 * 1e6
+                        times[name + ", plan issued"] = issued / 200 * 1e6
         print("us per call of 12 Linear, 6 GELU:", {k: round(v, 1) for k, v in times.items()})
+
+    def test_operators(self):
+        x = torch.randn(64, 256, device="cuda", requires_grad=True)
+        w, b = (torch.randn(256, device="cuda", requires_grad=True) for _ in range(2))
+        ops = atunner.ops
+        cases = (
+            (lambda x, w, b: ops.softmax(x, -1), lambda x, w, b: torch.softmax(x, -1)),
+            (ops.layer_norm, lambda x, w, b: functional.layer_norm(x, (256,), w, b)),
+            (
+                lambda x, w, b: ops.rms_norm(x, w),
+                lambda x, w, b: x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w,
+            ),
+        )
+        for ours, theirs in cases:
+            exact = [each.detach().double().requires_grad_() for each in (x, w, b)]
+            mine = [each.detach().clone().requires_grad_() for each in (x, w, b)]
+            seed = torch.randn_like(x)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                got, want = ours(*mine), theirs(*exact)
+            self.near(got, want)
+            got.backward(seed)
+            want.backward(seed.double())
+            for one, other in zip(mine, exact):
+                if other.grad is not None:
+                    self.near(one.grad, other.grad)
+        torch.library.opcheck(torch.ops.atunner.softmax.default, (x, 1))
+        torch.library.opcheck(torch.ops.atunner.layer_norm.default, (x, w, b, 1e-5))
+        fast = torch.compile(lambda x: ops.softmax(x, -1) + 1, fullgraph=True, backend="aot_eager")
+        self.near(fast(x.detach()), torch.softmax(x.detach().double(), -1) + 1)
+
+    @unittest.skipIf(triton is None, "Triton is not installed")
+    def test_triton_kernels(self):
+        count = 1 << 20
+        x, y = torch.randn(2, count, device="cuda")
+        out = torch.zeros(count, device="cuda")
+        space = {
+            "BLOCK": [64, 256, 1024, 4096],
+            "num_warps": [4, 1, 8],
+            "num_stages": [1, 2],
+            "WRONG": [0, 1],
+        }
+        tuned = atunner.tune_triton(
+            scaled_sum,
+            space,
+            (x, y, out, count),
+            lambda config: (triton.cdiv(count, config["BLOCK"]),),
+        )
+        print(tuned)
+        self.assertEqual(len(tuned.trials), 48)
+        self.assertEqual(float(out.abs().max()), 0.0, "the arguments were changed")
+        for trial in tuned.trials:
+            wrong = trial.config["WRONG"] and trial.config["BLOCK"] > 256
+            self.assertEqual(trial.time_us is None, bool(wrong), trial)
+        self.assertLessEqual(tuned.time_us, tuned.first_us)
+        tuned(x, y, out, count)
+        self.near(out, x.double() * 3 + y.double())
+        with self.assertRaisesRegex(RuntimeError, "first configuration"):
+            atunner.tune_triton(scaled_sum, {"BLOCK": [3]}, (x, y, out, count), (1,))
+
+    def test_tuning_in_the_background(self):
+        net, x = ready(nn.Linear(64, 48)), torch.randn(16, 64, device="cuda")
+        options = {"tune": "background", "budget": "5"}
+        fast = torch.compile(net, backend="atunner", options=options)
+        with self.watched():
+            self.near(fast(x), double(net, x))
+            graph = self.plans[0]
+            first = graph.plan
+            graph.tuner.join()
+            self.near(fast(x), double(net, x))
+            self.assertIsNot(graph.plan, first)
+            self.near(fast(x), double(net, x))
 
     def test_the_command_line_reads_exported_programs(self):
         net, x = ready(mlp()), torch.randn(8, 64, device="cuda")

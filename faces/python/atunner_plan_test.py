@@ -287,6 +287,89 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(got.stride(), x.stride())
         self.check(got, x.relu())
 
+    def test_a_kernel_of_a_file(self):
+        here = os.path.dirname(os.path.abspath(__file__))
+        path = self.path("saxpy.cu")
+        with open(os.path.join(here, "../../examples/kernels/saxpy.cu")) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text.replace("1 << 20", "1 << 12"))
+        saxpy = atunner.compile_from_file(path, budget="2", target_gpu=GPU)
+        self.assertEqual([each.shape for each in saxpy.arguments], [(4096,), (4096,)])
+        self.assertEqual(saxpy.artifact.name, "saxpy")
+        with unittest.mock.patch.dict(os.environ, ATUNNER="/nowhere"):
+            again = atunner.compile_from_file(path, budget="2", target_gpu=GPU)
+        self.assertEqual(again.artifact.folder, saxpy.artifact.folder)
+        if not VIRTUAL:
+            x, y = torch.randn(2, 4096, device="cuda")
+            want = 2 * x + y
+            saxpy(x, y)
+            self.check(y, want)
+        with open(path, "w") as file:
+            file.write("int main() {}")
+        with self.assertRaisesRegex(atunner.BackendError, "kernel"):
+            atunner.compile_from_file(path, target_gpu=GPU)
+
+    def test_the_search_of_triton_kernels(self):
+        """Without Triton and GPU: times are a formula."""
+        space = {"BLOCK": [64, 128, 256, 512, 1024], "num_warps": [1, 2, 4, 8]}
+
+        def judge(config):
+            if config["num_warps"] == 8:
+                return atunner._triton.TritonTrial(config, None, "out of resources")
+            distance = abs(config["BLOCK"] - 512) + abs(config["num_warps"] - 4) * 10
+            return atunner._triton.TritonTrial(config, 10.0 + distance, "")
+
+        for budget in (20, 14):
+            trials = atunner._triton._search(space, judge, budget, lambda config: True, seed=1)
+            self.assertEqual(len(trials), budget)
+            self.assertEqual(trials[0].config, {"BLOCK": 64, "num_warps": 1})
+            self.assertEqual(len({tuple(trial.config.values()) for trial in trials}), budget)
+            best = atunner.TunedTriton(None, (1,), trials)
+            self.assertEqual(best.config, {"BLOCK": 512, "num_warps": 4})
+        few = atunner._triton._search(space, judge, 99, lambda c: c["BLOCK"] < 256, seed=1)
+        self.assertEqual(len(few), 8)
+        difference = atunner._triton._difference
+        x = torch.tensor([1.0, float("inf"), -4.0])
+        self.assertEqual(difference(x, x, None), 0.0)
+        self.assertGreater(difference(x + torch.tensor([0.1, 0, 0]), x, None), 1)
+        self.assertGreater(difference(torch.zeros(3), x, None), 1)
+        self.assertEqual(difference(x.long(), x.long() + 1, None), float("inf"))
+        with self.assertRaisesRegex(ImportError, "Triton"), unittest.mock.patch.object(
+            atunner._triton.importlib.util, "find_spec", return_value=None
+        ):
+            atunner.tune_triton(None, space, (), (1,))
+        with self.assertRaisesRegex(ValueError, "BLOCK"):
+            atunner._triton._check_space({"BLOCK": []}, 3)
+
+    def test_operators(self):
+        atunner.ops.set_options(target_gpu=GPU, fallback=False)
+        self.addCleanup(atunner.ops.set_options)
+        x = torch.randn(5, 24, dtype=torch.float32, requires_grad=True)
+        w, b = (torch.randn(24, requires_grad=True) for _ in range(2))
+        ops, norm = atunner.ops, nn.functional.layer_norm
+        cases = (
+            (lambda x, w, b: ops.softmax(x, 0), lambda x, w, b: torch.softmax(x, 0)),
+            (ops.layer_norm, lambda x, w, b: norm(x, (24,), w, b)),
+            (
+                lambda x, w, b: ops.rms_norm(x, w),
+                lambda x, w, b: x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w,
+            ),
+        )
+        seed = torch.randn_like(x)
+        for ours, theirs in cases:
+            exact = [each.detach().double().requires_grad_() for each in (x, w, b)]
+            mine = [each.detach().clone().requires_grad_() for each in (x, w, b)]
+            got, want = ours(*mine), theirs(*exact)
+            self.check(got.double(), want)
+            got.backward(seed)
+            want.backward(seed.double())
+            for one, other in zip(mine, exact):
+                if other.grad is not None:
+                    self.check(one.grad.double(), other.grad)
+        with self.assertRaisesRegex(ValueError, "no option 'bugdet'"):
+            ops.set_options(bugdet=3)
+
     @unittest.skipIf(hasattr(torch, "compile"), "atunner_compile_test.py uses the real one")
     def test_the_backend_of_torch_compile(self):
         """torch.compile is not in PyTorch 1.13: a stand-in hands the graph over."""

@@ -14,10 +14,10 @@ import atunner_runtime as _runtime
 
 from ._options import BackendError, Options
 
-__all__ = ["PlanCache", "optimize_command"]
+__all__ = ["PlanCache", "environment_of", "gpu_name", "kept", "program", "program_cache"]
 
 
-def _program() -> str:
+def program() -> str:
     """The command-line program."""
     found = os.environ.get("ATUNNER") or shutil.which("atunner")
     if not found:
@@ -25,14 +25,15 @@ def _program() -> str:
     return found
 
 
-def cache_folder() -> str:
+def program_cache(kind: str) -> str:
+    """The folder of what is kept: "plans" or "kernels"."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "atunner", "plans")
+    return os.path.join(base, "atunner", kind)
 
 
 def optimize_command(model: str, out: str, target_gpu: str, budget: Optional[str]) -> List[str]:
     """`atunner optimize` for a written graph; without a budget it searches nothing."""
-    command = [_program(), "optimize", model, "--target-gpu", target_gpu, "--out", out, "--quiet"]
+    command = [program(), "optimize", model, "--target-gpu", target_gpu, "--out", out, "--quiet"]
     return command + (["--first-guess"] if budget is None else ["--budget", budget])
 
 
@@ -71,11 +72,20 @@ def _make_plan(command: Sequence[str], device: int) -> None:
         raise BackendError(message.strip() or f"{command[0]} ended with {process.returncode}")
 
 
-def _gpu_name(target_gpu: str, device: int) -> str:
+def gpu_name(target_gpu: str, device: int) -> str:
     """What "auto" stands for."""
     if target_gpu != "auto" or not torch.cuda.is_available():
         return target_gpu
     return torch.cuda.get_device_name(device)
+
+
+def kept(made: str, folder: str, last_file: str) -> None:
+    """Moves what was made to its place in the cache; `last_file` tells that it is complete."""
+    try:
+        os.rename(made, folder)
+    except OSError:  # another process was faster
+        if not os.path.exists(os.path.join(folder, last_file)):
+            raise
 
 
 class PlanCache:
@@ -97,17 +107,17 @@ class PlanCache:
     def _folder(self, digest: str, budget: Optional[str]) -> str:
         what = (
             digest,
-            _gpu_name(self.options.target_gpu, self.device),
+            gpu_name(self.options.target_gpu, self.device),
             budget,
             _runtime.version(),
         )
-        return os.path.join(cache_folder(), hashlib.sha256(repr(what).encode()).hexdigest()[:32])
+        return os.path.join(program_cache("plans"), hashlib.sha256(repr(what).encode()).hexdigest()[:32])
 
     def plan(self, budget: Optional[str], known_only: bool = False) -> Optional[str]:
         """The folder of the plan with this budget (None: of first guesses), made if no process has
         made it before. With `known_only` it is None then."""
-        os.makedirs(cache_folder(), exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="making-") as making:
+        os.makedirs(program_cache("plans"), exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program_cache("plans"), prefix="making-") as making:
             model = os.path.join(making, "model")
             folder = self._folder(self._write(model), budget)
             if os.path.exists(os.path.join(folder, "plan.json")):
@@ -118,13 +128,5 @@ class PlanCache:
             model = os.path.join(model, "model.json")
             command = optimize_command(model, made, self.options.target_gpu, budget)
             _make_plan(self._prefix + command, self.device)
-            self._keep(made, folder)
+            kept(made, folder, "plan.json")
             return folder
-
-    @staticmethod
-    def _keep(made: str, folder: str) -> None:
-        try:
-            os.rename(made, folder)
-        except OSError:  # another process was faster
-            if not os.path.exists(os.path.join(folder, "plan.json")):
-                raise
