@@ -277,9 +277,7 @@ class CompileTest(unittest.TestCase):
 
     def test_max_autotune(self):
         x = torch.randn(8, 64, device="cuda")
-        self.compiled(
-            ready(nn.Linear(64, 32)), x, options={"mode": "max-autotune", "budget": "4"}
-        )
+        self.compiled(ready(nn.Linear(64, 32)), x, options={"mode": "max-autotune", "budget": "4"})
 
     def test_mode_of_torch_compile(self):
         self.compiled(nn.ReLU(), torch.randn(64, 64, device="cuda"), mode="reduce-overhead")

@@ -184,8 +184,10 @@ class PlanTest(unittest.TestCase):
         forms = torch.library.Library("forms", "DEF")
         arguments = "Tensor query, Tensor key, Tensor value, float dropout_p=0.0"
         forms.define(f"flash({arguments}, bool is_causal=False) -> (Tensor, Tensor)")
-        forms.define("whole(Tensor query, Tensor key, Tensor value, Tensor? mask, float p, bool c)"
-                     " -> Tensor")
+        forms.define(
+            "whole(Tensor query, Tensor key, Tensor value, Tensor? mask, float p, bool c)"
+            " -> Tensor"
+        )
         graph = torch.fx.Graph()
         q = graph.placeholder("q")
         flash = graph.call_function(torch.ops.forms.flash.default, (q, q, q, 0.0, True))

@@ -120,14 +120,18 @@ class FixedGraph:
         self._structure = _output_of(graph_module.graph)
         self._strides = [_strides_of(node) for node in _tensors_of(self._structure)]
         self._tuned: Optional[Plan] = None
-        cache = PlanCache(functools.partial(write_graph, graph_module, values), options, self.device)
+        cache = PlanCache(
+            functools.partial(write_graph, graph_module, values), options, self.device
+        )
         found = cache.plan(options.budget, known_only=True) if options.in_background else None
         first = found or cache.plan(options.budget if options.searches else None)
         self.plan = self._loaded(first)
         #: Searches while the plan serves, with tune="background".
         self.tuner: Optional[threading.Thread] = None
         if options.in_background and found is None:
-            self.tuner = threading.Thread(target=self._tune, args=(cache.background(),), daemon=True)
+            self.tuner = threading.Thread(
+                target=self._tune, args=(cache.background(),), daemon=True
+            )
             self.tuner.start()
 
     def _loaded(self, folder: Optional[str]) -> Plan:
@@ -170,9 +174,7 @@ def _warn_tuning(reason: str) -> None:
 class SizedGraph:
     """A graph with symbolic sizes: a plan for each sizes, made when they are met first."""
 
-    def __init__(
-        self, graph_module: torch.fx.GraphModule, options: Options, guarded: bool
-    ) -> None:
+    def __init__(self, graph_module: torch.fx.GraphModule, options: Options, guarded: bool) -> None:
         self.options = options
         self._guarded = guarded
         self.plans: Dict[Tuple[Any, ...], Callable[..., Any]] = {}

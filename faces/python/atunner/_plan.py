@@ -170,8 +170,7 @@ def _call_operator(call: _ExternCall, device: int) -> None:
     tensors = {raw.name.decode(): _tensor_at(raw, on_host, device) for raw in inputs}
     operator = _operator(call.target.decode())
     given = {
-        each["name"]: _decoded(each["arg"], tensors)
-        for each in json.loads(call.arguments.decode())
+        each["name"]: _decoded(each["arg"], tensors) for each in json.loads(call.arguments.decode())
     }
     args, kwargs, positional = [], {}, True
     for place in operator._schema.arguments:
@@ -310,9 +309,7 @@ class Plan:
             return tensor
         return tensor.detach().clone(memory_format=torch.contiguous_format)
 
-    def _run(
-        self, passed: List[torch.Tensor], results: List[torch.Tensor], on_host: bool
-    ) -> None:
+    def _run(self, passed: List[torch.Tensor], results: List[torch.Tensor], on_host: bool) -> None:
         info = _RunInfo(struct_size=ctypes.sizeof(_RunInfo))
         info.inputs = (ctypes.c_uint64 * len(passed))(*[t.data_ptr() for t in passed])
         info.input_count = len(passed)

@@ -111,7 +111,9 @@ class PlanCache:
             budget,
             _runtime.version(),
         )
-        return os.path.join(program_cache("plans"), hashlib.sha256(repr(what).encode()).hexdigest()[:32])
+        return os.path.join(
+            program_cache("plans"), hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+        )
 
     def plan(self, budget: Optional[str], known_only: bool = False) -> Optional[str]:
         """The folder of the plan with this budget (None: of first guesses), made if no process has

@@ -95,7 +95,12 @@ class _Judge:
     """Runs a configuration: does it agree with the first one, and how long does it take?"""
 
     def __init__(
-        self, kernel: Any, grid: Grid, args: Sequence[Any], first: Config, tolerance: Optional[float]
+        self,
+        kernel: Any,
+        grid: Grid,
+        args: Sequence[Any],
+        first: Config,
+        tolerance: Optional[float],
     ) -> None:
         self.kernel, self.grid, self.args, self.tolerance = kernel, grid, args, tolerance
         self.draws = [_drawn(args, draw) for draw in range(_DRAWS)]
@@ -174,9 +179,7 @@ def _search(
     draw.shuffle(rest)
     while len(trials) < budget:
         tried = [trial.config for trial in trials]
-        best = min(
-            trials, key=lambda trial: math.inf if trial.time_us is None else trial.time_us
-        )
+        best = min(trials, key=lambda trial: math.inf if trial.time_us is None else trial.time_us)
         near = [c for c in _neighbours(best.config, space) if c not in tried and allowed(c)]
         far = [config for config in rest if config not in tried]
         if not far:

@@ -114,9 +114,7 @@ class _Operator:
             "layer_norm": "(Tensor x, Tensor weight, Tensor bias, float eps) -> Tensor",
             "rms_norm": "(Tensor x, Tensor weight, float eps) -> Tensor",
         }[name]
-        made = torch.library.custom_op(
-            f"atunner::{name}", self.run, mutates_args=(), schema=schema
-        )
+        made = torch.library.custom_op(f"atunner::{name}", self.run, mutates_args=(), schema=schema)
         made.register_fake(lambda x, *_: torch.empty(x.shape, dtype=x.dtype, device=x.device))
         made.register_autograd(
             lambda context, grad: tuple(self._gradients(context, grad)), setup_context=self._keep
@@ -172,14 +170,14 @@ _operators = {
 
 
 def softmax(x: _Tensor, dim: int = -1) -> _Tensor:
-    """torch.softmax(x, dim): x of any shape and floating type; the result has its shape and type."""
+    """torch.softmax(x, dim): x has any shape and a floating type; so has the result."""
     return _operators["softmax"].call(x, dim)
 
 
 def layer_norm(
     x: _Tensor, weight: _Tensor, bias: Optional[_Tensor] = None, eps: float = 1e-5
 ) -> _Tensor:
-    """torch.nn.functional.layer_norm over the last axes, those of `weight`; `bias` has its shape."""
+    """torch.nn.functional.layer_norm over the last axes: `weight` and `bias` have their shape."""
     return _operators["layer_norm"].call(
         x, weight, torch.zeros_like(weight) if bias is None else bias, float(eps)
     )
