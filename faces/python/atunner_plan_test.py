@@ -428,6 +428,10 @@ class PlanTest(unittest.TestCase):
                 self.check(fast(*inputs)[0], module(x).detach())
         self.assertEqual(len(seen), 1)
         self.assertIn("TI-99", str(seen[0].message))
+        broken = unittest.mock.patch.object(_backend, "write_graph", side_effect=KeyError("bias"))
+        with broken, self.assertWarnsRegex(UserWarning, "a bug: KeyError: 'bias'"):
+            fast = _backend.compile_graph(graph, inputs, options={"target_gpu": GPU})
+        self.check(fast(*inputs)[0], module(x).detach())
         options = {"target_gpu": "TI-99", "fallback": False}
         with self.assertRaisesRegex(_backend.BackendError, "TI-99"):
             _backend.compile_graph(graph, inputs, options=options)

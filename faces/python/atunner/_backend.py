@@ -204,10 +204,11 @@ def _compiled(
     """What `make` makes; else the graph as PyTorch runs it, with a warning."""
     try:
         return make()
-    except _REASONS as reason:
+    except Exception as reason:  # the model runs in any case
         if not options.fallback:
             raise
-        _warn_once(str(reason))
+        ours = isinstance(reason, _REASONS)
+        _warn_once(str(reason) if ours else f"a bug: {type(reason).__name__}: {reason}")
         return graph_module.forward
 
 
