@@ -114,6 +114,8 @@ class FixedGraph:
         self.options = options
         self._guarded = guarded
         self.device = _device_of(values)
+        self._on_host = not any(value.is_cuda for value in values)
+        self._strided = [i for i, value in enumerate(values) if not value.is_contiguous()]
         self._numbers = [
             i for i, value in enumerate(values) if value.dim() == 0 and not value.is_cuda
         ]
@@ -146,21 +148,26 @@ class FixedGraph:
 
     def _take_tuned(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         tuned, self._tuned = self._tuned, None
-        results = self.plan.run(tensors, checked=self._guarded)
+        results = self._run(self.plan, tensors)
         if tuned is None:  # another thread took it
             return results
-        tuned_results = tuned.run(tensors, checked=self._guarded)
+        tuned_results = self._run(tuned, tensors)
         if all(_agree(old, new) for old, new in zip(results, tuned_results)):
             self.plan = tuned
         else:
             _warn_tuning("the tuned plan's results differ from the first one's")
         return results
 
+    def _run(self, plan: Plan, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        if not self._guarded:
+            return plan.run(tensors)
+        if self._numbers and not self._on_host:
+            tensors = plan.with_numbers(tensors)
+        return plan.run_guarded(tensors, self._strided, self._on_host)
+
     def __call__(self, *tensors: torch.Tensor) -> Any:
-        if self._numbers and any(tensor.is_cuda for tensor in tensors):
-            tensors = tuple(self.plan.with_numbers(tensors))
         if self._tuned is None:
-            results = self.plan.run(tensors, checked=self._guarded)
+            results = self._run(self.plan, tensors)
         else:
             results = self._take_tuned(tensors)
         shaped = [_with_strides(each, to) for each, to in zip(results, self._strides)]

@@ -26,9 +26,10 @@ def has_fixed_sizes(values: Sequence[Any]) -> bool:
 
 
 def sizes_of(values: Sequence[Any]) -> Tuple[Any, ...]:
-    """What a graph's plan depends on: the sizes of tensors, and the values of others."""
+    """What a graph's plan depends on: sizes and order of tensors, and the values of others."""
     return tuple(
-        tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in values
+        (tuple(value.shape), value.is_contiguous()) if isinstance(value, torch.Tensor) else value
+        for value in values
     )
 
 
@@ -121,6 +122,7 @@ def write_graph(graph_module: torch.fx.GraphModule, values: Sequence[Any], folde
         if not values:
             raise BackendError("the graph has no input")
         lifted = _lift_constants(graph_module)
+    graph_module.graph.eliminate_dead_code()  # results of attention that nothing takes
     _join_attention(graph_module.graph)
     graph_module.graph.eliminate_dead_code()
     graph_module.recompile()

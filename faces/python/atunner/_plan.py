@@ -1,7 +1,9 @@
 """Runs execution plans with PyTorch's tensors: ctypes over libatunner_runtime."""
 
 import ctypes
+import functools
 import json
+import operator
 import os
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
@@ -168,19 +170,19 @@ def _call_operator(call: _ExternCall, device: int) -> None:
     inputs = [call.inputs[i] for i in range(call.input_count)]
     outputs = [call.outputs[i] for i in range(call.output_count)]
     tensors = {raw.name.decode(): _tensor_at(raw, on_host, device) for raw in inputs}
-    operator = _operator(call.target.decode())
+    called = _operator(call.target.decode())
     given = {
         each["name"]: _decoded(each["arg"], tensors) for each in json.loads(call.arguments.decode())
     }
     args, kwargs, positional = [], {}, True
-    for place in operator._schema.arguments:
+    for place in called._schema.arguments:
         positional = positional and not place.kwarg_only and place.name in given
         if positional:
             args.append(given[place.name])
         elif place.name in given:
             kwargs[place.name] = given[place.name]
     with torch.no_grad():
-        results = operator(*args, **kwargs)
+        results = called(*args, **kwargs)
     if isinstance(results, torch.Tensor):
         results = [results]
     for raw, result in zip(outputs, results):
@@ -247,22 +249,43 @@ class Plan:
         results = self.run(tensors)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, tensors: Sequence[torch.Tensor], checked: bool = False) -> List[torch.Tensor]:
-        """The results as a list. With `checked` the caller has made sure that number, types, shapes
-        and places of the tensors are the plan's, as the guards of torch.compile do."""
-        if checked:
-            on_host = not any(tensor.is_cuda for tensor in tensors)
-        else:
-            tensors = self.with_numbers(tensors)
-            on_host = self._check(tensors)
+    def run(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        """The results as a list."""
+        tensors = self.with_numbers(tensors)
+        on_host = self._check(tensors)
         passed = [self._dense(tensor, on_host) for tensor in tensors]
+        results = self._results(on_host)
+        self._run([tensor.data_ptr() for tensor in passed], results, on_host)
+        self._give_back(tensors, passed)
+        return results
+
+    def run_guarded(
+        self, tensors: Sequence[torch.Tensor], strided: Sequence[int], on_host: bool
+    ) -> List[torch.Tensor]:
+        """As run(), for a caller that has made sure that number, types, shapes and places of the
+        tensors are the plan's, as the guards of torch.compile do. `strided` are the numbers of
+        inputs that are not dense."""
+        passed = list(tensors)
+        for i in strided:
+            passed[i] = self._dense(passed[i], on_host)
+        addresses = [tensor.data_ptr() for tensor in passed]
+        if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT != 0:
+            passed = [self._dense(tensor, on_host) for tensor in passed]
+            addresses = [tensor.data_ptr() for tensor in passed]
+        results = self._results(on_host)
+        self._run(addresses, results, on_host)
+        self._give_back(tensors, passed)
+        return results
+
+    def _results(self, on_host: bool) -> List[torch.Tensor]:
         place = torch.device("cpu") if on_host else torch.device("cuda", self.device)
-        results = [torch.empty(shape, dtype=dtype, device=place) for shape, dtype in self._made]
-        self._run(passed, results, on_host)
+        return [torch.empty(shape, dtype=dtype, device=place) for shape, dtype in self._made]
+
+    def _give_back(self, tensors: Sequence[torch.Tensor], passed: Sequence[torch.Tensor]) -> None:
+        """Copies what the model changed into tensors that were copied."""
         for i in self._changed:
             if passed[i] is not tensors[i]:
                 tensors[i].copy_(passed[i])
-        return results
 
     def with_numbers(self, tensors: Sequence[Any]) -> List[Any]:
         """PyTorch lets numbers be on the CPU beside tensors on a GPU: these are copied."""
@@ -309,10 +332,10 @@ class Plan:
             return tensor
         return tensor.detach().clone(memory_format=torch.contiguous_format)
 
-    def _run(self, passed: List[torch.Tensor], results: List[torch.Tensor], on_host: bool) -> None:
+    def _run(self, addresses: List[int], results: List[torch.Tensor], on_host: bool) -> None:
         info = _RunInfo(struct_size=ctypes.sizeof(_RunInfo))
-        info.inputs = (ctypes.c_uint64 * len(passed))(*[t.data_ptr() for t in passed])
-        info.input_count = len(passed)
+        info.inputs = (ctypes.c_uint64 * len(addresses))(*addresses)
+        info.input_count = len(addresses)
         info.outputs = (ctypes.c_uint64 * len(results))(*[t.data_ptr() for t in results])
         info.output_count = len(results)
         info.on_host = int(on_host)

@@ -137,9 +137,9 @@ class _Operator:
 
         return Function.apply
 
-    def _keep(self, context: Any, inputs: Sequence[Any], output: _Tensor) -> None:
-        context.save_for_backward(*inputs[: self.tensors], output)
-        context.numbers = inputs[self.tensors :]
+    def _keep(self, ctx: Any, inputs: Sequence[Any], output: _Tensor) -> None:
+        ctx.save_for_backward(*inputs[: self.tensors], output)
+        ctx.numbers = inputs[self.tensors :]
 
     def _gradients(self, context: Any, grad: _Tensor) -> List[Optional[_Tensor]]:
         saved = context.saved_tensors
