@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 
 #include "atunner/cuda_text/baseline_kernels.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -181,6 +184,12 @@ Expr FlopsOf(const ValidGraph& graph, double density) {
   return total.ToExpr();
 }
 
+/// The value of a count without symbols.
+std::optional<int64_t> KnownCount(const std::string& count) {
+  const auto value = Expr::MustParse(count).EvaluateInt({});
+  return value ? std::optional(*value) : std::nullopt;
+}
+
 /// The number of elements of input `id` that must be read, as an expression; nullopt if all of
 /// them. Only gathers and slices read a part. N random indices below V hit V (1 - e^(-N/V))
 /// different elements, which is more than V · N / (V + N); the bound is used because it is exact
@@ -189,6 +198,7 @@ std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
   if (std::ranges::any_of(graph.outputs(),
                           [&](const graph::Output& output) { return output.node == id; }))
     return std::nullopt;
+  int64_t known = 0;
   std::string most = "0";
   for (const Node& node : graph.nodes()) {
     for (size_t i = 0; i < node.operands.size(); ++i) {
@@ -199,19 +209,28 @@ std::optional<std::string> PartRead(const ValidGraph& graph, graph::NodeId id) {
       const std::string taken = graph::CountText(node.type.shape);
       const std::string part = gathered ? fmt::format("{0} * {1} // ({0} + {1})", all, taken)
                                         : taken;
-      most = most == "0" ? part : fmt::format("max({}, {})", most, part);
+      if (const auto count = KnownCount(part))
+        known = std::max(known, *count);
+      else
+        most = most == "0" ? part : fmt::format("max({}, {})", most, part);
     }
   }
-  return most;
+  if (most == "0") return std::to_string(known);
+  return known == 0 ? most : fmt::format("max({}, {})", most, known);
 }
 
 /// The least number of bytes through DRAM; nullopt if every input is read as a whole, because that
-/// is the default of a task.
+/// is the default of a task. Counts without symbols are one number, because a model has hundreds of
+/// inputs, and the text of an expression is limited.
 std::optional<Expr> BytesOf(const ValidGraph& graph) {
-  std::string text;
+  int64_t known = 0;
+  std::string open;
   bool parts = false;
   const auto add = [&](const graph::TensorType& type, const std::string& elements) {
-    text += fmt::format("{}{} * ({})", text.empty() ? "" : " + ", SizeOf(type.dtype), elements);
+    if (const auto count = KnownCount(elements))
+      known += static_cast<int64_t>(SizeOf(type.dtype)) * *count;
+    else
+      open += fmt::format(" + {} * ({})", SizeOf(type.dtype), elements);
   };
   for (graph::NodeId id : graph.inputs()) {
     const auto part = PartRead(graph, id);
@@ -220,7 +239,7 @@ std::optional<Expr> BytesOf(const ValidGraph& graph) {
   }
   for (const graph::Output& output : graph.outputs())
     add(graph.node(output.node).type, graph::CountText(graph.node(output.node).type.shape));
-  return parts ? std::optional(Expr::MustParse(text)) : std::nullopt;
+  return parts ? std::optional(Expr::MustParse(std::to_string(known) + open)) : std::nullopt;
 }
 
 /// The type whose peak rate bounds the task: that of 8-bit operands of a contraction if there are

@@ -1,9 +1,11 @@
 // References against closed forms and independent computations.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "atunner/base/closest_name.h"
 #include "atunner/base/random.h"
@@ -46,6 +48,22 @@ Instance Make(const char* name, std::vector<std::vector<int64_t>> shapes,
 
 void Compute(Instance& i) {
   ASSERT_TRUE(FindOperator(i.spec.name)->Reference(i.spec, i.spec.dims, i.inputs, i.outputs));
+}
+
+// A text of all counts is longer than an expression may be: DenseNet-121 has 600 weights.
+TEST(Tasks, HaveBytesOfHundredsOfInputs) {
+  std::string inputs = "graph g\ninput x: float32[8, 16]\n";
+  std::string sum = "y = slice(x, axis=1, start=0, stop=4)";
+  for (int i = 0; i < 200; ++i) {
+    inputs += fmt::format("input w{}: float32[8, 2, 2]\n", i);
+    sum += fmt::format("\nr{0} = reshape(w{0}, shape=[8, 4])\ny{0} = {1} + r{0}", i,
+                       i == 0 ? "y" : fmt::format("y{}", i - 1));
+  }
+  const auto graph = graph::Parse(inputs + sum + "\noutput y199\n");
+  ASSERT_TRUE(graph) << graph.error().ToString();
+  const auto spec = SpecOfGraph(*graph, {});
+  ASSERT_TRUE(spec) << spec.error().ToString();
+  EXPECT_EQ(spec->bytes->EvaluateInt({}).value(), 4 * (8 * 4 + 200 * 8 * 4 + 8 * 4));
 }
 
 TEST(Tasks, HaveTheirGraphParsedAndFused) {

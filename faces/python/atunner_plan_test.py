@@ -1,6 +1,7 @@
 """Execution plans from Python, with real PyTorch, on the virtual libcuda: no GPU. Run by ctest,
 which names what it needs: ATUNNER (the program), ATUNNER_RUNTIME, and ATUNNER_LIBCUDA (the virtual
-driver). Exit code 77 where there is no PyTorch or no NVRTC."""
+driver; without it the test uses this machine's GPU). Exit code 77 where there is no PyTorch or no
+NVRTC."""
 
 import json
 import operator
@@ -23,10 +24,11 @@ except ImportError:
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import atunner
 import atunner_runtime
-from atunner import _backend
+from atunner import _backend, _graphs, _plan_cache, _program
 
 nn = torch.nn
-GPU = "A100"
+VIRTUAL = "ATUNNER_LIBCUDA" in os.environ
+GPU = "A100" if VIRTUAL else "auto"
 
 
 def has_nvrtc():
@@ -102,7 +104,8 @@ class PlanTest(unittest.TestCase):
         """The plan of a module, made by the command line."""
         model = atunner.capture(module, inputs, self.path(name + ".pt2"))
         out = self.path(name)
-        command = [os.environ["ATUNNER"], "optimize", model, "--target-gpu", GPU, "--virtual"]
+        command = [os.environ["ATUNNER"], "optimize", model, "--target-gpu", GPU]
+        command += ["--virtual"] if VIRTUAL else []
         command += ["--first-guess", "--json", "--out", out, *flags]
         made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(made.returncode, 0, made.stderr)
@@ -181,8 +184,10 @@ class PlanTest(unittest.TestCase):
         forms = torch.library.Library("forms", "DEF")
         arguments = "Tensor query, Tensor key, Tensor value, float dropout_p=0.0"
         forms.define(f"flash({arguments}, bool is_causal=False) -> (Tensor, Tensor)")
-        forms.define("whole(Tensor query, Tensor key, Tensor value, Tensor? mask, float p, bool c)"
-                     " -> Tensor")
+        forms.define(
+            "whole(Tensor query, Tensor key, Tensor value, Tensor? mask, float p, bool c)"
+            " -> Tensor"
+        )
         graph = torch.fx.Graph()
         q = graph.placeholder("q")
         flash = graph.call_function(torch.ops.forms.flash.default, (q, q, q, 0.0, True))
@@ -190,9 +195,9 @@ class PlanTest(unittest.TestCase):
         graph.output((first,))
         operators = SimpleOperators(torch.ops.forms.whole.default)
         with unittest.mock.patch.object(
-            _backend, "_ATTENTION", ("forms.flash.default",)
-        ), unittest.mock.patch.object(_backend.torch, "ops", operators):
-            _backend._join_attention(graph)
+            _graphs, "_ATTENTION", ("forms.flash.default",)
+        ), unittest.mock.patch.object(_graphs.torch, "ops", operators):
+            _graphs._join_attention(graph)
         graph.eliminate_dead_code()
         calls = [node for node in graph.nodes if node.op == "call_function"]
         self.assertEqual([str(node.target) for node in calls], ["forms.whole.default"])
@@ -224,11 +229,150 @@ class PlanTest(unittest.TestCase):
             self.check(got[0], module(x).detach())
             self.assertIsNone(got[1])
             self.assertEqual(fast.plan.weight_bytes, 0)
-            with unittest.mock.patch.object(_backend, "_make_plan") as made:
+            with unittest.mock.patch.object(_plan_cache, "_make_plan") as made:
                 again = _backend.compile_graph(graph, inputs, "reduce-overhead", options)
             made.assert_not_called()
             self.check(again(*inputs)[0], module(x).detach())
 
+    def test_a_plan_is_tuned_while_it_serves(self):
+        module = nn.Sequential(nn.Linear(20, 12), nn.ReLU()).eval()
+        x = torch.randn(4, 20)
+        graph, inputs = self.graph(module, x)
+        options = {"target_gpu": GPU, "tune": "background", "budget": 2, "fallback": False}
+        with unittest.mock.patch.object(_backend, "_agree", return_value=False):
+            fast = _backend.compile_graph(graph, inputs, options=options)
+            first = fast.plan
+            fast.tuner.join()
+            with self.assertWarnsRegex(UserWarning, "differ from the first"):
+                fast(*inputs)
+            self.assertIs(fast.plan, first)
+        with unittest.mock.patch.object(_plan_cache, "_make_plan") as made:
+            again = _backend.compile_graph(graph, inputs, options=options)
+        made.assert_not_called()
+        self.assertIsNone(again.tuner)
+        fast._tuned = again.plan
+        for _ in range(2):
+            self.check(fast(*inputs)[0], module(x).detach())
+            self.assertIs(fast.plan, again.plan)
+
+    def test_a_graph_with_symbolic_sizes_has_a_plan_for_each_sizes(self):
+        graph = torch.fx.Graph()
+        rows, x = graph.placeholder("rows"), graph.placeholder("x")
+        doubled = graph.call_function(operator.mul, (rows, 2))
+        split = graph.call_function(torch.ops.aten.view.default, (x, [doubled, 4]))
+        result = graph.call_function(torch.ops.aten.relu.default, (split,))
+        graph.output((result, doubled))
+        module = torch.fx.GraphModule(nn.Module(), graph)
+        options = {"target_gpu": GPU, "max_sizes": 2}
+        fast = _backend.compile_graph(module, [3, torch.randn(24)], options=options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for rows in (3, 5, 3):
+                x = torch.randn(rows * 8)
+                got = fast(rows, x)
+                self.check(got[0], x.view(rows * 2, 4).relu())
+                self.assertEqual(got[1], rows * 2)
+        self.assertEqual(len(fast.plans), 2)
+        with self.assertWarnsRegex(UserWarning, "max_sizes=2"):
+            self.assertEqual(fast(4, torch.randn(32))[1], 8)
+
+    def test_results_have_the_strides_of_pytorch(self):
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        result = graph.call_function(torch.ops.aten.relu.default, (x,))
+        graph.output((result,))
+        x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+        result.meta["val"] = x.relu()
+        module = torch.fx.GraphModule(nn.Module(), graph)
+        options = {"target_gpu": GPU, "fallback": False}
+        (got,) = _backend.compile_graph(module, [x], options=options)(x)
+        self.assertEqual(got.stride(), x.stride())
+        self.check(got, x.relu())
+
+    def test_a_kernel_of_a_file(self):
+        here = os.path.dirname(os.path.abspath(__file__))
+        path = self.path("saxpy.cu")
+        with open(os.path.join(here, "../../examples/kernels/saxpy.cu")) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(text.replace("1 << 20", "1 << 12"))
+        saxpy = atunner.compile_from_file(path, budget="2", target_gpu=GPU)
+        self.assertEqual([each.shape for each in saxpy.arguments], [(4096,), (4096,)])
+        self.assertEqual(saxpy.artifact.name, "saxpy")
+        with unittest.mock.patch.dict(os.environ, ATUNNER="/nowhere"):
+            again = atunner.compile_from_file(path, budget="2", target_gpu=GPU)
+        self.assertEqual(again.artifact.folder, saxpy.artifact.folder)
+        if not VIRTUAL:
+            x, y = torch.randn(2, 4096, device="cuda")
+            want = 2 * x + y
+            saxpy(x, y)
+            self.check(y, want)
+        with open(path, "w") as file:
+            file.write("int main() {}")
+        with self.assertRaisesRegex(atunner.BackendError, "kernel"):
+            atunner.compile_from_file(path, target_gpu=GPU)
+
+    def test_the_search_of_triton_kernels(self):
+        """Without Triton and GPU: times are a formula."""
+        space = {"BLOCK": [64, 128, 256, 512, 1024], "num_warps": [1, 2, 4, 8]}
+
+        def judge(config):
+            if config["num_warps"] == 8:
+                return atunner._triton.TritonTrial(config, None, "out of resources")
+            distance = abs(config["BLOCK"] - 512) + abs(config["num_warps"] - 4) * 10
+            return atunner._triton.TritonTrial(config, 10.0 + distance, "")
+
+        for budget in (20, 14):
+            trials = atunner._triton._search(space, judge, budget, lambda config: True, seed=1)
+            self.assertEqual(len(trials), budget)
+            self.assertEqual(trials[0].config, {"BLOCK": 64, "num_warps": 1})
+            self.assertEqual(len({tuple(trial.config.values()) for trial in trials}), budget)
+            best = atunner.TunedTriton(None, (1,), trials)
+            self.assertEqual(best.config, {"BLOCK": 512, "num_warps": 4})
+        few = atunner._triton._search(space, judge, 99, lambda c: c["BLOCK"] < 256, seed=1)
+        self.assertEqual(len(few), 8)
+        difference = atunner._triton._difference
+        x = torch.tensor([1.0, float("inf"), -4.0])
+        self.assertEqual(difference(x, x, None), 0.0)
+        self.assertGreater(difference(x + torch.tensor([0.1, 0, 0]), x, None), 1)
+        self.assertGreater(difference(torch.zeros(3), x, None), 1)
+        self.assertEqual(difference(x.long(), x.long() + 1, None), float("inf"))
+        with self.assertRaisesRegex(ImportError, "Triton"), unittest.mock.patch.object(
+            atunner._triton.importlib.util, "find_spec", return_value=None
+        ):
+            atunner.tune_triton(None, space, (), (1,))
+        with self.assertRaisesRegex(ValueError, "BLOCK"):
+            atunner._triton._check_space({"BLOCK": []}, 3)
+
+    def test_operators(self):
+        atunner.ops.set_options(target_gpu=GPU, fallback=False)
+        self.addCleanup(atunner.ops.set_options)
+        x = torch.randn(5, 24, dtype=torch.float32, requires_grad=True)
+        w, b = (torch.randn(24, requires_grad=True) for _ in range(2))
+        ops, norm = atunner.ops, nn.functional.layer_norm
+        cases = (
+            (lambda x, w, b: ops.softmax(x, 0), lambda x, w, b: torch.softmax(x, 0)),
+            (ops.layer_norm, lambda x, w, b: norm(x, (24,), w, b)),
+            (
+                lambda x, w, b: ops.rms_norm(x, w),
+                lambda x, w, b: x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w,
+            ),
+        )
+        seed = torch.randn_like(x)
+        for ours, theirs in cases:
+            exact = [each.detach().double().requires_grad_() for each in (x, w, b)]
+            mine = [each.detach().clone().requires_grad_() for each in (x, w, b)]
+            got, want = ours(*mine), theirs(*exact)
+            self.check(got.double(), want)
+            got.backward(seed)
+            want.backward(seed.double())
+            for one, other in zip(mine, exact):
+                if other.grad is not None:
+                    self.check(one.grad.double(), other.grad)
+        with self.assertRaisesRegex(ValueError, "no option 'bugdet'"):
+            ops.set_options(bugdet=3)
+
+    @unittest.skipIf(hasattr(torch, "compile"), "atunner_compile_test.py uses the real one")
     def test_the_backend_of_torch_compile(self):
         """torch.compile is not in PyTorch 1.13: a stand-in hands the graph over."""
         module, x = mlp(), torch.randn(6, 48)
@@ -265,11 +409,11 @@ class PlanTest(unittest.TestCase):
             run.run(*inputs)
         for node, result in run.results.items():
             node.meta["val"] = result
-        noted = _backend._meta_results(graph.graph, inputs)
-        want = atunner._program.program_json(graph, [_backend.Input("user_input", "")] * 5, inputs)
+        noted = _graphs._meta_results(graph.graph, inputs)
+        want = atunner._program.program_json(graph, [_program.Input("user_input", "")] * 5, inputs)
         with unittest.mock.patch.object(atunner._program, "_Shapes") as shapes:
             got = atunner._program.program_json(
-                graph, [_backend.Input("user_input", "")] * 5, inputs, returned=noted
+                graph, [_program.Input("user_input", "")] * 5, inputs, returned=noted
             )
         shapes.assert_not_called()
         self.assertEqual(got, want)
@@ -284,6 +428,15 @@ class PlanTest(unittest.TestCase):
                 self.check(fast(*inputs)[0], module(x).detach())
         self.assertEqual(len(seen), 1)
         self.assertIn("TI-99", str(seen[0].message))
+        broken = unittest.mock.patch.object(_backend, "write_graph", side_effect=KeyError("bias"))
+        with broken, self.assertWarnsRegex(UserWarning, "a bug: KeyError: 'bias'"):
+            fast = _backend.compile_graph(graph, inputs, options={"target_gpu": GPU})
+        self.check(fast(*inputs)[0], module(x).detach())
+        options = {"target_gpu": "TI-99", "fallback": False}
+        with self.assertRaisesRegex(_backend.BackendError, "TI-99"):
+            _backend.compile_graph(graph, inputs, options=options)
+        with self.assertRaisesRegex(ValueError, "tune 'never'"):
+            _backend.compile_graph(graph, inputs, options={"tune": "never"})
         with self.assertRaisesRegex(ValueError, "no option 'budgt'"):
             _backend.compile_graph(graph, inputs, options={"budgt": "3"})
         with self.assertRaisesRegex(ValueError, "fastest"):

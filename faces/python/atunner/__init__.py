@@ -18,17 +18,25 @@ or, with PyTorch 2.1 and later, all at once:
     fast = torch.compile(model, backend="atunner")
 """
 
-from ._backend import BackendError, compile_graph
+from . import ops
+from ._backend import BackendError, backend, compile_graph
 from ._capture import CaptureError, capture
+from ._file import compile_from_file
 from ._plan import Plan, load
 from ._step import capture_step
+from ._triton import TunedTriton, tune_triton
 
 __all__ = [
     "BackendError",
     "CaptureError",
     "Plan",
+    "TunedTriton",
+    "backend",
     "capture",
     "capture_step",
+    "compile_from_file",
     "compile_graph",
     "load",
+    "ops",
+    "tune_triton",
 ]

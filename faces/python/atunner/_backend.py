@@ -1,194 +1,52 @@
 """torch.compile(model, backend="atunner"): graphs of ATen operators become execution plans."""
 
 import contextlib
-import hashlib
-import json
-import operator
-import os
-import shutil
-import subprocess
-import tempfile
+import functools
+import threading
 import warnings
-from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 import torch.fx
 
-from ._capture import Weights, _files, _lift_constants
+from ._capture import CaptureError
+from ._graphs import has_fixed_sizes, sizes_of, specialized, write_graph
+from ._options import BackendError, Options, options_of
 from ._plan import Plan, load
-from ._program import CaptureError, Input, named_arguments, program_json
+from ._plan_cache import PlanCache
 
 __all__ = ["BackendError", "Options", "backend", "compile_graph"]
 
-
-class BackendError(RuntimeError):
-    """The graph has no plan; the framework runs it."""
-
-
-class Options(NamedTuple):
-    """Options of the backend: torch.compile(…, backend="atunner", options={…}).
-
-    mode: "default" takes each kernel's first guess, and "reduce-overhead" too, but replays runs as
-        CUDA graphs; "max-autotune" searches, and replays.
-    budget: of the search, as `atunner optimize --budget` takes it.
-    target_gpu: "auto" is the GPU of this machine.
-    """
-
-    mode: str = "default"
-    budget: str = "60"
-    target_gpu: str = "auto"
-
-
-_MODES = ("default", "reduce-overhead", "max-autotune")
 _warned: Set[str] = set()
 
-
-def _options(mode: Optional[str], options: Optional[Dict[str, Any]]) -> Options:
-    given = dict(options or {})
-    if mode is not None:
-        given["mode"] = mode
-    unknown = sorted(set(given) - set(Options._fields))
-    if unknown:
-        raise ValueError(
-            f"backend 'atunner' has no option {unknown[0]!r}; it has {', '.join(Options._fields)}"
-        )
-    made = Options(**given)
-    if made.mode not in _MODES:
-        raise ValueError(f"mode {made.mode!r} is none of {', '.join(_MODES)}")
-    return made
+#: Why a graph may have no plan.
+_REASONS = (BackendError, CaptureError, ImportError, OSError, RuntimeError)
 
 
-def _program() -> str:
-    """The command-line program."""
-    found = os.environ.get("ATUNNER") or shutil.which("atunner")
-    if not found:
-        raise BackendError("the program `atunner` is not in PATH; name it with $ATUNNER")
-    return found
+def _warn_once(reason: str) -> None:
+    if reason not in _warned:
+        _warned.add(reason)
+        warnings.warn(f"atunner leaves a graph to PyTorch: {reason}", stacklevel=3)
 
 
-def _cache_folder() -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "atunner", "plans")
-
-
-def _meta_results(
-    graph: torch.fx.Graph, values: Sequence[torch.Tensor]
-) -> Optional[Dict[torch.fx.Node, Any]]:
-    """What each node returns, where AOTAutograd has noted it (with fake tensors). `values` are
-    those of the placeholders."""
-    results: Dict[torch.fx.Node, Any] = {}
-    given = iter(values)
-    for node in graph.nodes:
-        if node.op == "placeholder":
-            results[node] = next(given)
-        elif node.op != "output":
-            if "val" not in node.meta:
-                return None
-            results[node] = node.meta["val"]
-    return results
-
-
-#: The forms that AOTAutograd chooses for a GPU. In inference their first result alone is used.
-_ATTENTION = (
-    "aten._scaled_dot_product_flash_attention.default",
-    "aten._scaled_dot_product_efficient_attention.default",
-    "aten._scaled_dot_product_cudnn_attention.default",
-)
-
-
-def _join_attention(graph: torch.fx.Graph) -> None:
-    """Makes aten.scaled_dot_product_attention of its forms for GPUs, which atunner would leave to
-    the framework."""
-    for node in list(graph.nodes):
-        if node.op != "call_function" or str(node.target) not in _ATTENTION:
-            continue
-        listed = named_arguments(node.target, node.args, node.kwargs)
-        given = {name: value for name, value, _ in listed}
-        items = list(node.users)
-        whole = all(item.target is operator.getitem and item.args[1] == 0 for item in items)
-        if not whole or given.get("dropout_p", 0.0) != 0.0:
-            continue
-        arguments = (given["query"], given["key"], given["value"], given.get("attn_bias"), 0.0)
-        causal = bool(given.get("is_causal", False))
-        for item in items:
-            with graph.inserting_before(item):
-                joined = graph.call_function(
-                    torch.ops.aten.scaled_dot_product_attention.default,
-                    arguments + (causal,),
-                    {"scale": given["scale"]} if given.get("scale") is not None else {},
-                )
-            joined.meta = dict(item.meta)
-            item.replace_all_uses_with(joined)
-            graph.erase_node(item)
-
-
-def _write(graph_module: torch.fx.GraphModule, values: Sequence[Any], folder: str) -> str:
-    """Writes the graph as model.json with its constants; returns a digest of all files."""
+def _device_of(values: Sequence[Any]) -> int:
     for value in values:
-        if not isinstance(value, torch.Tensor):
-            raise BackendError(f"an input is a {type(value).__name__}, no tensor")
-        if not all(isinstance(size, int) for size in value.shape):
-            raise BackendError("the graph has symbolic sizes; compile with dynamic=False")
-    users = [Input("user_input", "") for _ in values]
-    lifted: Weights = []
-    if any(node.op == "get_attr" for node in graph_module.graph.nodes):
-        if not users:
-            raise BackendError("the graph has no input")
-        lifted = _lift_constants(graph_module)
-    _join_attention(graph_module.graph)
-    graph_module.graph.eliminate_dead_code()
-    graph_module.recompile()
-    inputs = users + [given for given, _ in lifted]
-    tensors = list(values) + [tensor for _, tensor in lifted]
-    noted = _meta_results(graph_module.graph, tensors)
-    program = program_json(graph_module, inputs, tensors, returned=noted)
-    files = _files(program, lifted)
-    files["model.json"] = json.dumps(program, sort_keys=True).encode()
-    digest = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-        target = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "wb") as file:
-            file.write(content)
-    return digest.hexdigest()
+        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+            return value.device.index or 0
+    return 0
 
 
-def _searches(options: Options) -> bool:
-    return options.mode == "max-autotune"
+def _without_fake_tensors() -> ContextManager[Any]:
+    """AOTAutograd compiles while operators make fake tensors. Constants are real ones."""
+    try:
+        from torch.utils._python_dispatch import _disable_current_modes
+    except ImportError:  # PyTorch 1.13
+        return contextlib.nullcontext()
+    return _disable_current_modes()
 
 
-def _make_plan(model: str, out: str, options: Options) -> None:
-    """Runs `atunner optimize`."""
-    command = [_program(), "optimize", model, "--target-gpu", options.target_gpu, "--out", out]
-    command += ["--quiet"]
-    command += ["--budget", options.budget] if _searches(options) else ["--first-guess"]
-    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if ended.returncode != 0:
-        raise BackendError(ended.stderr.strip() or f"{command[0]} ended with {ended.returncode}")
-
-
-def _cached_plan(
-    graph_module: torch.fx.GraphModule, values: Sequence[Any], options: Options
-) -> str:
-    """The folder of the graph's plan, made if no process has made it before."""
-    cache = _cache_folder()
-    os.makedirs(cache, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="making-") as making:
-        digest = _write(graph_module, values, os.path.join(making, "model"))
-        search = options.budget if _searches(options) else ""
-        key = hashlib.sha256(repr((digest, options.target_gpu, search)).encode()).hexdigest()[:32]
-        folder = os.path.join(cache, key)
-        if os.path.exists(os.path.join(folder, "plan.json")):
-            return folder
-        made = os.path.join(making, "plan")
-        _make_plan(os.path.join(making, "model", "model.json"), made, options)
-        try:
-            os.rename(made, folder)
-        except OSError:  # another process was faster
-            if not os.path.exists(os.path.join(folder, "plan.json")):
-                raise
-        return folder
+def _output_of(graph: torch.fx.Graph) -> Any:
+    return [node for node in graph.nodes if node.op == "output"][0].args[0]
 
 
 def _results_as(structure: Any, results: List[torch.Tensor]) -> Any:
@@ -202,17 +60,163 @@ def _results_as(structure: Any, results: List[torch.Tensor]) -> Any:
     return structure
 
 
-def _device_of(values: Sequence[Any]) -> int:
-    for value in values:
-        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
-            return value.device.index or 0
-    return 0
+def _tensors_of(structure: Any) -> List[torch.fx.Node]:
+    if isinstance(structure, torch.fx.Node):
+        return [structure]
+    if isinstance(structure, (tuple, list)):
+        return [node for each in structure for node in _tensors_of(each)]
+    return []
 
 
-def _warn_once(reason: str) -> None:
-    if reason not in _warned:
-        _warned.add(reason)
-        warnings.warn(f"atunner leaves a graph to PyTorch: {reason}", stacklevel=3)
+Strides = Tuple[int, ...]
+
+
+def _strides_of(node: torch.fx.Node) -> Optional[Strides]:
+    """The strides that PyTorch's result would have; None for a dense one in row-major order."""
+    noted = node.meta.get("val")
+    if not isinstance(noted, torch.Tensor) or noted.is_contiguous():
+        return None
+    dense = all(stride > 0 for size, stride in zip(noted.shape, noted.stride()) if size > 1)
+    return tuple(noted.stride()) if dense and noted.numel() > 0 else None
+
+
+def _with_strides(result: torch.Tensor, strides: Optional[Strides]) -> torch.Tensor:
+    if strides is None:
+        return result
+    return torch.empty_strided(
+        result.shape, strides, dtype=result.dtype, device=result.device
+    ).copy_(result)
+
+
+def _agree(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """True if two plans' results differ by roundings alone."""
+    if not one.is_floating_point():
+        return bool((one == other).float().mean() > 0.99) if one.numel() else True
+    tolerance = 1e-3 if one.dtype in (torch.float32, torch.float64) else 3e-2
+    scale = float(one.abs().amax()) if one.numel() else 0.0
+    return torch.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+class FixedGraph:
+    """A graph of fixed sizes with its plan.
+
+    With tune="background" a thread waits for the search; the first call after its end runs both
+    plans, and takes the tuned one if the results agree.
+    """
+
+    def __init__(
+        self,
+        graph_module: torch.fx.GraphModule,
+        values: Sequence[Any],
+        options: Options,
+        guarded: bool,
+    ) -> None:
+        self.options = options
+        self._guarded = guarded
+        self.device = _device_of(values)
+        self._on_host = not any(value.is_cuda for value in values)
+        self._strided = [i for i, value in enumerate(values) if not value.is_contiguous()]
+        self._numbers = [
+            i for i, value in enumerate(values) if value.dim() == 0 and not value.is_cuda
+        ]
+        self._structure = _output_of(graph_module.graph)
+        self._strides = [_strides_of(node) for node in _tensors_of(self._structure)]
+        self._tuned: Optional[Plan] = None
+        cache = PlanCache(
+            functools.partial(write_graph, graph_module, values), options, self.device
+        )
+        found = cache.plan(options.budget, known_only=True) if options.in_background else None
+        first = found or cache.plan(options.budget if options.searches else None)
+        self.plan = self._loaded(first)
+        #: Searches while the plan serves, with tune="background".
+        self.tuner: Optional[threading.Thread] = None
+        if options.in_background and found is None:
+            self.tuner = threading.Thread(
+                target=self._tune, args=(cache.background(),), daemon=True
+            )
+            self.tuner.start()
+
+    def _loaded(self, folder: Optional[str]) -> Plan:
+        assert folder is not None
+        return load(folder, self.device, replay=self.options.replays)
+
+    def _tune(self, cache: PlanCache) -> None:
+        try:
+            self._tuned = self._loaded(cache.plan(self.options.budget))
+        except _REASONS as reason:
+            _warn_tuning(str(reason))
+
+    def _take_tuned(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        tuned, self._tuned = self._tuned, None
+        results = self._run(self.plan, tensors)
+        if tuned is None:  # another thread took it
+            return results
+        tuned_results = self._run(tuned, tensors)
+        if all(_agree(old, new) for old, new in zip(results, tuned_results)):
+            self.plan = tuned
+        else:
+            _warn_tuning("the tuned plan's results differ from the first one's")
+        return results
+
+    def _run(self, plan: Plan, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+        if not self._guarded:
+            return plan.run(tensors)
+        if self._numbers and not self._on_host:
+            tensors = plan.with_numbers(tensors)
+        return plan.run_guarded(tensors, self._strided, self._on_host)
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        if self._tuned is None:
+            results = self._run(self.plan, tensors)
+        else:
+            results = self._take_tuned(tensors)
+        shaped = [_with_strides(each, to) for each, to in zip(results, self._strides)]
+        return _results_as(self._structure, shaped)
+
+
+def _warn_tuning(reason: str) -> None:
+    warnings.warn(f"atunner keeps the plan of first guesses: {reason}")
+
+
+class SizedGraph:
+    """A graph with symbolic sizes: a plan for each sizes, made when they are met first."""
+
+    def __init__(self, graph_module: torch.fx.GraphModule, options: Options, guarded: bool) -> None:
+        self.options = options
+        self._guarded = guarded
+        self.plans: Dict[Tuple[Any, ...], Callable[..., Any]] = {}
+        self._graph_module = graph_module
+
+    def __call__(self, *values: Any) -> Any:
+        sizes = sizes_of(values)
+        if sizes not in self.plans:
+            if len(self.plans) >= self.options.max_sizes:
+                _warn_once(f"it met more than max_sizes={self.options.max_sizes} different sizes")
+                return self._graph_module(*values)
+            self.plans[sizes] = _compiled(
+                self._graph_module, lambda: self._fixed(values), self.options
+            )
+        return self.plans[sizes](*values)
+
+    def _fixed(self, values: Sequence[Any]) -> Callable[..., Any]:
+        graph_module, places = specialized(self._graph_module, values)
+        tensors = [values[place] for place in places]
+        fixed = FixedGraph(graph_module, tensors, self.options, self._guarded)
+        return lambda *given: fixed(*[given[place] for place in places])
+
+
+def _compiled(
+    graph_module: torch.fx.GraphModule, make: Callable[[], Callable[..., Any]], options: Options
+) -> Callable[..., Any]:
+    """What `make` makes; else the graph as PyTorch runs it, with a warning."""
+    try:
+        return make()
+    except Exception as reason:  # the model runs in any case
+        if not options.fallback:
+            raise
+        ours = isinstance(reason, _REASONS)
+        _warn_once(str(reason) if ours else f"a bug: {type(reason).__name__}: {reason}")
+        return graph_module.forward
 
 
 def compile_graph(
@@ -220,50 +224,27 @@ def compile_graph(
     example_inputs: Sequence[Any],
     mode: Optional[str] = None,
     options: Optional[Dict[str, Any]] = None,
+    guarded: bool = False,
 ) -> Callable[..., Any]:
     """A callable that computes a graph of ATen operators by an execution plan.
 
     `graph_module` is what AOTAutograd or `make_fx` makes: functional, of `torch.ops` overloads,
     with all weights among its inputs or as attributes. It is not changed. The callable takes the
-    graph's tensors one by one, and returns what the graph returns. Plans are kept in
-    ~/.cache/atunner/plans by a digest of graph, constants and options, so that a later process
-    compiles nothing. A graph that has no plan is run by PyTorch, with one warning for each reason.
+    graph's inputs one by one, and returns what the graph returns. A graph with symbolic sizes gets
+    a plan for each sizes that it is called with. With `guarded` types, shapes and devices of the
+    inputs are not checked again, because torch.compile's guards have done it.
+
+    Plans are kept in ~/.cache/atunner/plans by a digest of graph, constants and options, so that a
+    later process compiles nothing. A graph that has no plan is run by PyTorch, with one warning for
+    each reason; with options={"fallback": False} the reason is raised. ValueError for a wrong
+    option.
     """
-    chosen = _options(mode, options)
-    try:
-        copy = torch.fx.GraphModule(graph_module, _copied(graph_module.graph))
-        folder = _cached_plan(copy, example_inputs, chosen)
-        plan = load(folder, _device_of(example_inputs), replay=chosen.mode != "default")
-    except (BackendError, CaptureError, ImportError, OSError, RuntimeError) as reason:
-        _warn_once(str(reason))
-        return graph_module.forward
-    return _runner(plan, graph_module)
-
-
-def _without_fake_tensors() -> ContextManager[Any]:
-    """AOTAutograd compiles while operators make fake tensors. Constants are real ones."""
-    try:
-        from torch.utils._python_dispatch import _disable_current_modes
-    except ImportError:  # PyTorch 1.13
-        return contextlib.nullcontext()
-    return _disable_current_modes()
-
-
-def _copied(graph: torch.fx.Graph) -> torch.fx.Graph:
-    copied = torch.fx.Graph()
-    output = copied.graph_copy(graph, {})
-    copied.output(output)
-    return copied
-
-
-def _runner(plan: Plan, graph_module: torch.fx.GraphModule) -> Callable[..., Any]:
-    structure = [node for node in graph_module.graph.nodes if node.op == "output"][0].args[0]
-
-    def run(*tensors: torch.Tensor) -> Any:
-        return _results_as(structure, plan.run(tensors))
-
-    run.plan = plan  # type: ignore[attr-defined]
-    return run
+    chosen = options_of(mode, options)
+    if not has_fixed_sizes(example_inputs):
+        return SizedGraph(graph_module, chosen, guarded)
+    return _compiled(
+        graph_module, lambda: FixedGraph(graph_module, example_inputs, chosen, guarded), chosen
+    )
 
 
 def backend(
@@ -283,13 +264,13 @@ def backend(
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         with _without_fake_tensors():
-            return make_boxed_func(compile_graph(graph, inputs, mode, options))
+            return make_boxed_func(compile_graph(graph, inputs, mode, options, guarded=True))
 
     def training(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         _warn_once("it needs gradients; call the model under torch.no_grad()")
         return make_boxed_func(graph.forward)
 
-    _options(mode, options)  # a wrong option is an error, and no reason to fall back
+    options_of(mode, options)  # a wrong option is an error, and no reason to fall back
     compiled = aot_autograd(
         fw_compiler=training, bw_compiler=training, inference_compiler=inference
     )

@@ -1,7 +1,9 @@
 """Runs execution plans with PyTorch's tensors: ctypes over libatunner_runtime."""
 
 import ctypes
+import functools
 import json
+import operator
 import os
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
@@ -168,20 +170,19 @@ def _call_operator(call: _ExternCall, device: int) -> None:
     inputs = [call.inputs[i] for i in range(call.input_count)]
     outputs = [call.outputs[i] for i in range(call.output_count)]
     tensors = {raw.name.decode(): _tensor_at(raw, on_host, device) for raw in inputs}
-    operator = _operator(call.target.decode())
+    called = _operator(call.target.decode())
     given = {
-        each["name"]: _decoded(each["arg"], tensors)
-        for each in json.loads(call.arguments.decode())
+        each["name"]: _decoded(each["arg"], tensors) for each in json.loads(call.arguments.decode())
     }
     args, kwargs, positional = [], {}, True
-    for place in operator._schema.arguments:
+    for place in called._schema.arguments:
         positional = positional and not place.kwarg_only and place.name in given
         if positional:
             args.append(given[place.name])
         elif place.name in given:
             kwargs[place.name] = given[place.name]
     with torch.no_grad():
-        results = operator(*args, **kwargs)
+        results = called(*args, **kwargs)
     if isinstance(results, torch.Tensor):
         results = [results]
     for raw, result in zip(outputs, results):
@@ -221,6 +222,10 @@ class Plan:
         self.inputs = self._described(library.atunner_plan_input, "input")
         #: Tensors that a call returns, in order.
         self.outputs = self._described(library.atunner_plan_output, "output")
+        self._made = [(output.shape, _dtype(output.dtype)) for output in self.outputs]
+        self._changed = [
+            i for i, given in enumerate(self.inputs) if given.role == _runtime.Role.INOUT
+        ]
         self.workspace_bytes: int = library.atunner_plan_workspace_bytes(handle)
         self.weight_bytes: int = library.atunner_plan_weight_bytes(handle)
         #: How many operators PyTorch runs in each call.
@@ -246,21 +251,43 @@ class Plan:
 
     def run(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         """The results as a list."""
-        tensors = self._with_numbers(tensors)
+        tensors = self.with_numbers(tensors)
         on_host = self._check(tensors)
         passed = [self._dense(tensor, on_host) for tensor in tensors]
-        place = torch.device("cpu") if on_host else torch.device("cuda", self.device)
-        results = [
-            torch.empty(output.shape, dtype=_dtype(output.dtype), device=place)
-            for output in self.outputs
-        ]
-        self._run(passed, results, on_host)
-        for given, dense, described in zip(tensors, passed, self.inputs):
-            if described.role == _runtime.Role.INOUT and dense is not given:
-                given.copy_(dense)
+        results = self._results(on_host)
+        self._run([tensor.data_ptr() for tensor in passed], results, on_host)
+        self._give_back(tensors, passed)
         return results
 
-    def _with_numbers(self, tensors: Sequence[Any]) -> List[Any]:
+    def run_guarded(
+        self, tensors: Sequence[torch.Tensor], strided: Sequence[int], on_host: bool
+    ) -> List[torch.Tensor]:
+        """As run(), for a caller that has made sure that number, types, shapes and places of the
+        tensors are the plan's, as the guards of torch.compile do. `strided` are the numbers of
+        inputs that are not dense."""
+        passed = list(tensors)
+        for i in strided:
+            passed[i] = self._dense(passed[i], on_host)
+        addresses = [tensor.data_ptr() for tensor in passed]
+        if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT != 0:
+            passed = [self._dense(tensor, on_host) for tensor in passed]
+            addresses = [tensor.data_ptr() for tensor in passed]
+        results = self._results(on_host)
+        self._run(addresses, results, on_host)
+        self._give_back(tensors, passed)
+        return results
+
+    def _results(self, on_host: bool) -> List[torch.Tensor]:
+        place = torch.device("cpu") if on_host else torch.device("cuda", self.device)
+        return [torch.empty(shape, dtype=dtype, device=place) for shape, dtype in self._made]
+
+    def _give_back(self, tensors: Sequence[torch.Tensor], passed: Sequence[torch.Tensor]) -> None:
+        """Copies what the model changed into tensors that were copied."""
+        for i in self._changed:
+            if passed[i] is not tensors[i]:
+                tensors[i].copy_(passed[i])
+
+    def with_numbers(self, tensors: Sequence[Any]) -> List[Any]:
         """PyTorch lets numbers be on the CPU beside tensors on a GPU: these are copied."""
         found = [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
         if not any(tensor.is_cuda for tensor in found):
@@ -301,17 +328,14 @@ class Plan:
     @staticmethod
     def _dense(tensor: torch.Tensor, on_host: bool) -> torch.Tensor:
         """The tensor itself if its memory can be passed, else a copy."""
-        dense = tensor.detach().contiguous()
-        if not on_host and dense.data_ptr() % _ALIGNMENT != 0:
-            return dense.clone()
-        return tensor if dense.data_ptr() == tensor.data_ptr() else dense
+        if tensor.is_contiguous() and (on_host or tensor.data_ptr() % _ALIGNMENT == 0):
+            return tensor
+        return tensor.detach().clone(memory_format=torch.contiguous_format)
 
-    def _run(
-        self, passed: List[torch.Tensor], results: List[torch.Tensor], on_host: bool
-    ) -> None:
+    def _run(self, addresses: List[int], results: List[torch.Tensor], on_host: bool) -> None:
         info = _RunInfo(struct_size=ctypes.sizeof(_RunInfo))
-        info.inputs = (ctypes.c_uint64 * len(passed))(*[t.data_ptr() for t in passed])
-        info.input_count = len(passed)
+        info.inputs = (ctypes.c_uint64 * len(addresses))(*addresses)
+        info.input_count = len(addresses)
         info.outputs = (ctypes.c_uint64 * len(results))(*[t.data_ptr() for t in results])
         info.output_count = len(results)
         info.on_host = int(on_host)
