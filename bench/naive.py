@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,13 @@ def row(name, result, seconds):
             f"{record['best_ns'] / 1e3:10.1f} us {gain:7.2f}x  {kept or '-'}"), gain
 
 
+def errors_of(result):
+    """How far the expected gains of the kept ideas were from the gains that came of them."""
+    ideas = (result.get("rewriting") or {}).get("ideas", [])
+    return [abs(idea["expected_gain"] / idea["gain"] - 1) for idea in ideas
+            if idea["status"] == "kept" and idea["expected_gain"] and idea["gain"]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--atunner", default="build/dev/faces/atunner")
@@ -53,7 +61,7 @@ def main():
     parser.add_argument("--limit", type=float, help="seconds")
     parser.add_argument("--keep", help="folder for the artifacts")
     args = parser.parse_args()
-    gains, skipped, kinds = [], [], set()
+    gains, errors, skipped, kinds = [], [], [], set()
     started = time.time()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(args.keep or temporary)
@@ -69,12 +77,16 @@ def main():
             kinds.add((result.get("rewriting") or {}).get("times", "no time"))
             print(text, flush=True)
             gains.append(gain)
+            errors += errors_of(result)
     right = [gain for gain in gains if gain]
     if right:
         mean = math.exp(sum(map(math.log, right)) / len(right))
         print(f"correct {len(right)} of {len(gains)}, faster by 30 % "
               f"{sum(gain >= 1.3 for gain in right)}, slower {sum(gain < 1 for gain in right)}, "
               f"geometric mean {mean:.2f}x ({', '.join(sorted(kinds))})")
+    if errors:
+        print(f"expected gain of {len(errors)} kept ideas: "
+              f"{statistics.median(errors):.0%} off in the median")
     if skipped:
         print("no time was left for " + ", ".join(skipped))
     return 0 if len(right) == len(gains) else 1
