@@ -11,6 +11,7 @@
 #include "atunner/agents/idea.h"
 #include "atunner/agents/propose.h"
 #include "atunner/agents/request.h"
+#include "atunner/agents/rewrite_ideas.h"
 #include "atunner/agents/story.h"
 #include "atunner/device/profiles.h"
 #include "atunner/jobs/requests/tasks.h"
@@ -266,6 +267,7 @@ TEST(Request, RoundTripKeepsEverything) {
   request.optimize.tuning.where = {"vector > 1"};
   request.optimize.tuning.command = "atunner optimize";
   request.pause_before = {"finish"};
+  request.source = {"kernel.cu", "k"};
   const RoundsRequest read = RoundsRequestFromJson(ToJson(request)).value();
   EXPECT_EQ(ToJson(read), ToJson(request));
   EXPECT_EQ(read.optimize.task.dtype, DType::kFloat16);
@@ -308,6 +310,96 @@ TEST(Story, NamesIdeasOutcomesAndLineage) {
   EXPECT_EQ(LineageJson(state).size(), 2u);
   EXPECT_THAT(LineageOf(state.ideas, "r1.1"), SizeIs(2));
   EXPECT_THAT(LineageOf(state.ideas, "unknown"), IsEmpty());
+}
+
+/// A user's kernel that has nothing to choose.
+class RowSum : public ScheduleTemplate {
+ public:
+  RowSum() {
+    spec_.name = "row_sum";
+    for (const char* name : {"out", "in"}) {
+      ArgSpec arg;
+      arg.name = name;
+      arg.shape = {Expr(int64_t{64})};
+      spec_.args.push_back(arg);
+    }
+  }
+  const KernelSpec& spec() const override { return spec_; }
+  const ParameterSpace& space() const override { return space_; }
+  Configuration Default() const override { return {}; }
+  Result<RenderedKernel> Render(const Configuration&) const override {
+    RenderedKernel kernel;
+    kernel.source.text =
+        "__global__ void k(float* out, const float* in, int n) {\n"
+        "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "  float sum = 0;\n  for (int j = 0; j < n; ++j) sum += in[row * n + j];\n"
+        "  out[row] = sum;\n}\n";
+    LaunchStep step;
+    step.entry = "k";
+    step.grid = {Expr(int64_t{2}), Expr(int64_t{1}), Expr(int64_t{1})};
+    step.block = {Expr(int64_t{32}), Expr(int64_t{1}), Expr(int64_t{1})};
+    step.args = {ArgBinding::Tensor("out"), ArgBinding::Tensor("in")};
+    kernel.plan.steps = {step};
+    return kernel;
+  }
+
+ private:
+  KernelSpec spec_;
+  ParameterSpace space_;
+};
+
+std::vector<jobs::Idea> IdeasOf(const RenderedKernel& kernel, const KernelSpec& spec) {
+  jobs::LaunchProfile profile;
+  evidence::Finding far;
+  far.bottleneck = evidence::Bottleneck::kUncoalesced;
+  far.gain = 4;
+  evidence::Finding waits;
+  waits.bottleneck = evidence::Bottleneck::kLatency;
+  profile.findings = {far, waits};
+  return jobs::IdeasFor(kernel, spec, profile);
+}
+
+TEST(RewriteIdeas, AreRankedByGainAndOutcome) {
+  const RowSum schedule;
+  Version own = Parent("r0.0", {}, 1000);
+  const auto found = IdeasOf(KernelOf(schedule, own).value(), schedule.spec());
+  std::vector<Idea> ideas = RewriteIdeas(found, own, {}, 1);
+  ASSERT_GE(ideas.size(), 3u);
+  EXPECT_EQ(ideas[0].proposer, "rewrite:share-loop-in-warp");
+  EXPECT_EQ(ideas[0].why, "against uncoalesced");
+  EXPECT_EQ(ideas[0].effect, "up to 4x by the time model");
+  EXPECT_EQ(ideas[0].parent, "r0.0");
+  EXPECT_DOUBLE_EQ(ideas[0].score, 1.5);
+  ideas[0].status = "failed";
+  const std::vector<Idea> again = RewriteIdeas(found, own, ideas, 2);
+  EXPECT_THAT(again, IsEmpty());  // all were tried from this kernel
+  own.idea = "r1.2";
+  const std::vector<Idea> later = RewriteIdeas(found, own, {ideas[0]}, 2);
+  ASSERT_EQ(later.size(), ideas.size());
+  EXPECT_LT(std::ranges::find(later, ideas[0].proposer, &Idea::proposer)->score, 1.5);
+}
+
+TEST(RewriteIdeas, BecomeKernelsWithTheirParent) {
+  const RowSum schedule;
+  const Version own = Parent("r0.0", {}, 1000);
+  Idea idea;
+  idea.id = "r1.1";
+  idea.proposer = "rewrite:share-loop-in-warp";
+  idea.title = "share";
+  const auto made = ImplementRewrite(schedule, idea, own, 2, {});
+  ASSERT_TRUE(made) << made.error().ToString();
+  ASSERT_THAT(*made, SizeIs(1));
+  const Candidate& first = made->front();
+  EXPECT_THAT(first.kernel()->source.text, HasSubstr("j += 32"));
+  EXPECT_EQ(first.provenance.proposer, idea.proposer);
+  EXPECT_THAT(first.provenance.reason, StartsWith("r1.1: share"));
+  EXPECT_EQ(first.provenance.parent, own.trial.candidate.id);
+  EXPECT_THAT(*ImplementRewrite(schedule, idea, own, 2, {first.id.ToHex()}), IsEmpty());
+  Version second = own;
+  second.trial.candidate = first;
+  EXPECT_FALSE(ImplementRewrite(schedule, idea, second, 2, {}));  // it is shared already
+  idea.proposer = "rewrite:nothing";
+  EXPECT_FALSE(ImplementRewrite(schedule, idea, own, 2, {}));
 }
 
 }  // namespace

@@ -136,9 +136,11 @@ std::set<size_t> Changes(const Configuration& from, const Configuration& to) {
 /// The first parent with the changes that made another version faster than its own parent.
 void AddCombinations(const IdeaContext& context, Collector& collector) {
   const Version& first = context.parents.front();
+  if (first.trial.candidate.configuration() == nullptr) return;
   const Configuration& now = first.trial.configuration();
   for (size_t i = 1; i < context.parents.size(); ++i) {
     const Version& other = context.parents[i];
+    if (other.trial.candidate.configuration() == nullptr) continue;
     const std::set<size_t> changes = Changes(now, other.trial.configuration());
     if (changes.size() < 2) continue;  // one change is that version itself
     Idea idea;

@@ -106,6 +106,7 @@ Status CheckRequest(const RoundsRequest& request) {
 
 Json ToJson(const RoundsRequest& request) {
   return {{"task", ToJson(request.optimize.task)},
+          {"source", {{"file", request.source.file.string()}, {"kernel", request.source.kernel}}},
           {"tuning", ToJson(request.optimize.tuning)},
           {"rounds", request.rounds},
           {"ideas", request.ideas},
@@ -125,6 +126,9 @@ Result<RoundsRequest> RoundsRequestFromJson(const Json& json) {
     RoundsRequest request;
     request.optimize.task = TaskFrom(json.at("task"));
     ATUNNER_TRY(request.optimize.tuning, OptionsFrom(json.at("tuning")));
+    if (json.contains("source"))
+      request.source = {json["source"].at("file").get<std::string>(),
+                        json["source"].at("kernel").get<std::string>()};
     request.rounds = json.at("rounds").get<int>();
     request.ideas = json.at("ideas").get<int>();
     request.implementations = json.at("implementations").get<int>();

@@ -7,6 +7,7 @@
 
 #include "atunner/base/files.h"
 #include "atunner/jobs/requests/requests.h"
+#include "atunner/jobs/runs/round_tuning.h"
 #include "atunner/model/json/json.h"
 
 namespace atunner::agents {
@@ -22,6 +23,7 @@ struct LlmOptions {
 
 struct RoundsRequest {
   jobs::OptimizeRequest optimize;
+  jobs::SourceTask source;  ///< a user's kernel in place of the task
   int rounds = 3;
   int ideas = 8;            ///< of a round
   int implementations = 2;  ///< kernels of an idea

@@ -35,12 +35,23 @@ Result<RoundsState> StateFrom(const std::string& flow, const Json& json) {
   return state;
 }
 
+Result<std::unique_ptr<jobs::RoundTuning>> OpenTuning(const RoundsRequest& request,
+                                                      const RoundsContext& context) {
+  if (!request.source.file.empty())
+    return jobs::RoundTuning::Open(request.source, request.optimize.tuning, context.services,
+                                   context.events, context.stop);
+  return jobs::RoundTuning::Open(request.optimize, context.services, context.events, context.stop);
+}
+
 /// Starts the flow, or goes on with it, with an open tuning job.
 Result<RoundsResult> RunFlow(const std::string& id, const RoundsRequest& request,
                              jobs::RoundTuning& tuning, const RoundsContext& context,
                              const std::optional<Json>& answer) {
   ATUNNER_TRY(const auto model, OpenLanguageModel(request.llm, context.services.clock));
-  Workbench bench(request, tuning, model.get());
+  ATUNNER_TRY(const auto compiler,
+              context.services.compilers.Open(request.optimize.tuning.compile_timeout_seconds));
+  const jobs::KernelProfiler profiler(tuning.schedule().spec(), tuning.target(), *compiler);
+  Workbench bench(request, tuning, model.get(), request.source.file.empty() ? nullptr : &profiler);
   const workflow::Graph graph = RoundsGraph(&bench);
   workflow::FlowOptions options{.checkpoints = &context.checkpoints, .stop = context.stop};
   options.events = context.flow_events;
@@ -83,8 +94,7 @@ Result<RoundsResult> OptimizeInRounds(const RoundsRequest& request, const Rounds
                                                 request.implementations, request.keep);
   if (!request.llm.model.empty() || !request.llm.replay.empty())
     wanted.optimize.tuning.strategy += ":llm:" + request.llm.model;
-  ATUNNER_TRY(const auto tuning, jobs::RoundTuning::Open(wanted.optimize, context.services,
-                                                         context.events, context.stop));
+  ATUNNER_TRY(const auto tuning, OpenTuning(wanted, context));
   if (request.optimize.tuning.fresh)
     ATUNNER_RETURN_IF_ERROR(context.checkpoints.Delete(tuning->run()));
   wanted.optimize.tuning.fresh = false;
@@ -95,8 +105,7 @@ Result<RoundsResult> ResumeRounds(const std::string& flow, const Json& answer,
                                   const RoundsContext& context) {
   ATUNNER_TRY(const workflow::FlowRecord record, FindFlow(context.checkpoints, flow));
   ATUNNER_TRY(const RoundsRequest request, RoundsRequestFromJson(record.request));
-  ATUNNER_TRY(const auto tuning, jobs::RoundTuning::Open(request.optimize, context.services,
-                                                         context.events, context.stop));
+  ATUNNER_TRY(const auto tuning, OpenTuning(request, context));
   return RunFlow(record.id, request, *tuning, context, answer);
 }
 

@@ -13,6 +13,7 @@
 #include "atunner/agents/decision.h"
 #include "atunner/agents/implement.h"
 #include "atunner/agents/propose.h"
+#include "atunner/agents/rewrite_ideas.h"
 
 namespace atunner::agents {
 namespace {
@@ -88,6 +89,24 @@ std::vector<Idea> ModelIdeas(const LanguageModel& model, const RoundsRequest& re
   return ideas;
 }
 
+/// Adds what the counters of the fastest kernels suggest in front of ideas that are worth less.
+void AddRewriteIdeas(Workbench& bench, const IdeaContext& context, std::vector<Idea>& ideas) {
+  if (bench.profiler() == nullptr) return;
+  const KernelSpec& spec = bench.tuning().schedule().spec();
+  for (const Version& parent : context.parents) {
+    const auto kernel = KernelOf(bench.tuning().schedule(), parent);
+    const auto profile = kernel ? (*bench.profiler())(*kernel) : std::unexpected(kernel.error());
+    if (!profile) continue;
+    std::vector<Idea> more = RewriteIdeas(jobs::IdeasFor(*kernel, spec, *profile), parent,
+                                          context.earlier, context.round);
+    std::ranges::move(more, std::back_inserter(ideas));
+  }
+  std::ranges::stable_sort(ideas, {}, [](const Idea& idea) { return -idea.score; });
+  if (ideas.size() > context.most) ideas.resize(context.most);
+  for (size_t i = 0; i < ideas.size(); ++i)
+    ideas[i].id = fmt::format("r{}.{}", context.round, i + 1);
+}
+
 Result<NodeResult> Propose(Workbench& bench, const NodeContext& context) {
   const RoundsRequest& request = bench.request();
   ATUNNER_TRY(std::vector<Version> versions, VersionsFromJson(context.state["versions"]));
@@ -105,6 +124,7 @@ Result<NodeResult> Propose(Workbench& bench, const NodeContext& context) {
                              round,
                              static_cast<size_t>(request.ideas)};
     std::vector<Idea> round_ideas = ProposeIdeas(wanted);
+    AddRewriteIdeas(bench, wanted, round_ideas);
     if (bench.model() != nullptr && context.state["llm_stop"].get<std::string>().empty()) {
       auto more = ModelIdeas(*bench.model(), request, round, versions.front().idea);
       const size_t room = static_cast<size_t>(request.ideas) -
@@ -181,12 +201,18 @@ Result<NodeResult> Implement(Workbench& bench, const NodeContext& context) {
   std::set<std::string> known;
   for (const Idea& earlier : ideas)
     known.insert(earlier.candidates.begin(), earlier.candidates.end());
-  auto source = RestrictedSource::Make(bench.tuning().schedule(), bench.tuning().target().profile,
-                                       idea, parent->trial.candidate, std::move(known));
-  if (!source) return NodeResult();
+  const auto most = static_cast<size_t>(bench.request().implementations);
+  const ScheduleTemplate& schedule = bench.tuning().schedule();
+  std::vector<Candidate> candidates;
+  if (idea.proposer.starts_with(kRewriteProposer)) {
+    candidates = ImplementRewrite(schedule, idea, *parent, most, known)
+                     .value_or(std::vector<Candidate>{});
+  } else if (auto source = RestrictedSource::Make(schedule, bench.tuning().target().profile, idea,
+                                                  parent->trial.candidate, std::move(known))) {
+    candidates = (*source)->Ask(most);
+  }
   Json work = Json::array();
-  for (const Candidate& candidate :
-       (*source)->Ask(static_cast<size_t>(bench.request().implementations)))
+  for (const Candidate& candidate : candidates)
     work.push_back({{"idea", idea.id}, {"candidate", atunner::ToJson(candidate)}});
   return NodeResult{{{"work", std::move(work)}}};
 }

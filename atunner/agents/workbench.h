@@ -12,6 +12,7 @@
 #include "atunner/agents/idea.h"
 #include "atunner/agents/llm_proposals.h"
 #include "atunner/agents/request.h"
+#include "atunner/jobs/evidence/kernel_profiler.h"
 #include "atunner/jobs/requests/events.h"
 #include "atunner/jobs/requests/services.h"
 #include "atunner/jobs/runs/round_tuning.h"
@@ -21,12 +22,15 @@ namespace atunner::agents {
 class Workbench {
  public:
   /// All must outlive the object.
-  Workbench(const RoundsRequest& request, jobs::RoundTuning& tuning, LanguageModel* model = nullptr)
-      : request_(request), tuning_(tuning), model_(model) {}
+  Workbench(const RoundsRequest& request, jobs::RoundTuning& tuning, LanguageModel* model = nullptr,
+            const jobs::KernelProfiler* profiler = nullptr)
+      : request_(request), tuning_(tuning), model_(model), profiler_(profiler) {}
 
   const RoundsRequest& request() const { return request_; }
   jobs::RoundTuning& tuning() { return tuning_; }
   LanguageModel* model() { return model_; }  ///< nullptr: none
+  /// Counters of a user's kernel; nullptr for operators and graphs, whose texts are not rewritten.
+  const jobs::KernelProfiler* profiler() const { return profiler_; }
   const PerformanceAnalyst& analyst() const { return analyst_; }
 
   /// Judges the candidates, and returns their trials in the same order; a candidate without a trial
@@ -37,6 +41,7 @@ class Workbench {
   const RoundsRequest& request_;
   jobs::RoundTuning& tuning_;
   LanguageModel* model_;
+  const jobs::KernelProfiler* profiler_;
   TrialAnalyst analyst_;
 };
 

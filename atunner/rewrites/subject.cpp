@@ -59,10 +59,11 @@ Result<std::unique_ptr<const Subject>> Subject::Read(const RenderedKernel& kerne
   ATUNNER_TRY(const ConcretePlan plan, Resolve(kernel.plan, spec.dims, spec.attributes));
   if (plan.steps.size() != 1)
     return Fail(ErrorCode::kUnsupported, "several launches are not rewritten yet");
-  std::unique_ptr<const Subject> subject(new Subject(kernel, plan.steps.front()));
+  std::unique_ptr<Subject> subject(new Subject(kernel, plan.steps.front()));
   if (subject->kernel_ == nullptr)
     return Fail(ErrorCode::kUnsupported,
                 "the source does not define '" + plan.steps.front().entry + "'");
+  subject->CountElements(spec);
   return subject;
 }
 
@@ -76,6 +77,20 @@ void Subject::FindIndices() {
     if (const char axis = AxisOfIndex(Joined(syntax_, value)))
       indices_.push_back({std::string(syntax_.token(left.end - 1).text), axis, value});
   }
+}
+
+void Subject::CountElements(const KernelSpec& spec) {
+  for (size_t i = 0; i < launch_.args.size() && i < kernel_->parameters.size(); ++i) {
+    const ArgSpec* arg = spec.FindArg(launch_.args[i].name);
+    if (arg == nullptr || arg->role == Role::kScalar) continue;
+    if (const auto shape = ShapeOf(*arg, spec, spec.dims))
+      elements_[kernel_->parameters[i].name] = shape->elements;
+  }
+}
+
+std::optional<int64_t> Subject::ElementsOf(const std::string& parameter) const {
+  const auto found = elements_.find(parameter);
+  return found == elements_.end() ? std::nullopt : std::optional(found->second);
 }
 
 const ThreadIndex* Subject::IndexOn(char axis) const {

@@ -1,7 +1,10 @@
 // A kernel in its source with its launch: what a rewrite looks at.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,8 @@ class Subject {
     return rewrites::Mentions(syntax_, range, name);
   }
   bool BodyMentions(std::string_view name) const { return Mentions(kernel_->body, name); }
+  /// The number of elements behind a pointer parameter at the launch's sizes; nullopt if unknown.
+  std::optional<int64_t> ElementsOf(const std::string& parameter) const;
   /// A parameter by name; nullptr if there is none.
   const KernelParameter* FindParameter(std::string_view name) const;
   /// A name that the kernel does not use: `wanted`, or wanted_2, …
@@ -48,6 +53,7 @@ class Subject {
  private:
   Subject(const RenderedKernel& kernel, ConcreteStep launch);
   void FindIndices();
+  void CountElements(const KernelSpec& spec);
 
   std::string text_;
   CudaSyntax syntax_;
@@ -56,6 +62,7 @@ class Subject {
   std::vector<Statement> body_;
   std::vector<ThreadIndex> indices_;
   bool has_distinct_buffers_ = false;
+  std::map<std::string, int64_t> elements_;  ///< by parameter
 };
 
 }  // namespace atunner::rewrites

@@ -61,7 +61,8 @@ Result<std::vector<Target>> DevicesLike(const Target& target) {
   ATUNNER_TRY(const std::vector<RealDeviceInfo> present, ListRealDevices());
   std::vector<Target> alike;
   for (const RealDeviceInfo& one : present) {
-    if (one.profile.name == target.profile.name) alike.push_back({one.profile, one.index, {}});
+    if (one.profile.name == target.profile.name)
+      alike.push_back({one.profile, one.index, target.calibration});
   }
   return alike;
 }
@@ -120,10 +121,21 @@ class MachineStores : public jobs::Stores {
 
 }  // namespace
 
+namespace {
+
+/// Also a GPU that measures has a time model: counters and expected gains come of it.
+Result<Target> TargetOf(const RealDeviceInfo& device) {
+  ATUNNER_TRY(const Calibration calibration,
+              LoadCalibration(ProfileFolder().string(), device.profile));
+  return Target{device.profile, device.index, calibration};
+}
+
+}  // namespace
+
 Result<Target> ThisGpu(const std::string& field) {
   const auto devices = ListRealDevices();
   if (!devices) return Fail(ErrorCode::kUnavailable, "needs a GPU: " + devices.error().what, field);
-  return Target{devices->front().profile, devices->front().index, {}};
+  return TargetOf(devices->front());
 }
 
 namespace {
@@ -146,7 +158,7 @@ Result<Target> ChooseTarget(const TargetChoice& choice) {
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(choice.gpu));
   if (devices && !choice.force_virtual) {
     for (const RealDeviceInfo& device : *devices) {
-      if (device.profile.name == profile.name) return Target{device.profile, device.index, {}};
+      if (device.profile.name == profile.name) return TargetOf(device);
     }
   }
   ATUNNER_TRY(const Calibration calibration, LoadCalibration(ProfileFolder().string(), profile));

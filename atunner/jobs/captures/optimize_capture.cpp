@@ -288,8 +288,10 @@ class CaptureTuner {
       // A rewritten kernel was judged at this launch alone.
       const bool judged = !request_.rewrite || group.configuration == launch.configuration;
       if (group.kernel != launch.kernel || !same_block || known_wrong || !judged) continue;
+      // A rewrite may give a block other work, so that its grid is no matter of the block's size.
       replacement.launches.push_back(
-          {group.configuration, Scaled(group.configuration, launch.configuration, to)});
+          {group.configuration,
+           request_.rewrite ? to : Scaled(group.configuration, launch.configuration, to)});
     }
     return capture::WriteReplacement(folder, replacement);
   }
@@ -369,7 +371,10 @@ std::optional<double> GainOf(const Report& report) {
     const auto given = baseline.ObjectiveNs();
     if (given && best) return *given / *best;
   }
-  return std::nullopt;
+  // Without baselines the first trial is the kernel as given.
+  const auto own = std::ranges::find(report.trials, "default", &Trial::proposer);
+  if (own == report.trials.end() || !best || !own->ObjectiveNs()) return std::nullopt;
+  return *own->ObjectiveNs() / *best;
 }
 
 bool OptimizeCaptureResult::any() const {

@@ -56,6 +56,7 @@ class Recorder {
            const RewriteSource::Profiler& profiler)
       : report_(run.report), source_(source), profiler_(profiler) {
     if (report_.best) chain_ = ChainTo(source, report_.best->candidate.id);
+    if (!chain_.empty() && !IsFaster()) chain_.resize(1);
     kept_.insert(chain_.begin(), chain_.end());
   }
 
@@ -87,6 +88,13 @@ class Recorder {
     if (record.status == "not faster" && record.gain.value_or(0) > kFaster)
       record.status = "faster, not kept";
     return record;
+  }
+
+  /// True if the end of the chain is faster than its beginning by more than measurements vary.
+  bool IsFaster() const {
+    constexpr double kLeastGain = 1.01;
+    const auto own = TimeOf(report_, chain_.front()), best = TimeOf(report_, chain_.back());
+    return own && best && *own >= kLeastGain * *best;
   }
 
   RewriteStep StepTo(const Digest& id) const {

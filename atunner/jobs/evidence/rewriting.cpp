@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "atunner/jobs/evidence/kernel_profiler.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
 
@@ -48,28 +49,6 @@ class RewrittenSchedule : public ScheduleTemplate {
   const RewriteSource* source_ = nullptr;
 };
 
-/// Compiles and profiles kernels of one task.
-class Profiling {
- public:
-  Profiling(const KernelSpec& spec, const Target& target, Compiler& compiler)
-      : spec_(spec), target_(target), compiler_(compiler) {}
-
-  Result<LaunchProfile> operator()(const RenderedKernel& kernel) const {
-    ATUNNER_TRY(CompileOutcome outcome,
-                compiler_.Compile({kernel.source, EntriesOf(kernel.plan), target_.profile.Arch()}));
-    if (!outcome.ok()) return Invalid("it does not compile: " + outcome.error);
-    KernelProfile profile;
-    ATUNNER_TRY(profile.launches,
-                ProfileLaunches(spec_, {*std::move(outcome.module), kernel.plan, {}}, target_));
-    return profile.Longest();
-  }
-
- private:
-  const KernelSpec& spec_;
-  const Target& target_;
-  Compiler& compiler_;
-};
-
 }  // namespace
 
 Result<RewriteResult> RewriteSchedule(const ScheduleTemplate& schedule, const Path& file,
@@ -79,7 +58,7 @@ Result<RewriteResult> RewriteSchedule(const ScheduleTemplate& schedule, const Pa
   RewrittenSchedule searched(schedule, !auto_tune);
   ATUNNER_TRY(RenderedKernel own, schedule.Render(schedule.Default()));
   ATUNNER_TRY(const auto compiler, services.compilers.Open(options.compile_timeout_seconds));
-  const RewriteSource::Profiler profiler = Profiling(schedule.spec(), target, *compiler);
+  const RewriteSource::Profiler profiler = KernelProfiler(schedule.spec(), target, *compiler);
   RewriteSource source(MakeCandidate(searched.space(), searched.Default(), {"default", ""}),
                        std::move(own), schedule.spec(), profiler);
   searched.Accept(source);

@@ -5,15 +5,48 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/jobs/requests/tasks.h"
+#include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/artifact_writer.h"
 #include "atunner/jobs/runs/finished_run.h"
 #include "atunner/measure/harness.h"
 
 namespace atunner::jobs {
+namespace {
 
-RoundTuning::RoundTuning(const OptimizeRequest& request, Services& services,
-                         const EventSink& events, Target target, std::stop_token stop)
-    : options_(request.tuning),
+/// A user's kernel; what rewrites make of it is checked at the same sizes.
+class RewrittenToo : public ScheduleTemplate {
+ public:
+  explicit RewrittenToo(std::unique_ptr<ScheduleTemplate> own) : own_(std::move(own)) {}
+
+  const KernelSpec& spec() const override { return own_->spec(); }
+  const ParameterSpace& space() const override { return own_->space(); }
+  Configuration Default() const override { return own_->Default(); }
+  Result<RenderedKernel> Render(const Configuration& one) const override {
+    return own_->Render(one);
+  }
+  std::optional<RenderedKernel> Naive() const override { return own_->Naive(); }
+  std::vector<Dims> CheckDims(const Configuration& one) const override {
+    return own_->CheckDims(one);
+  }
+  ValidSizes FreeSizes(const Configuration& one) const override { return own_->FreeSizes(one); }
+  std::optional<double> Cost(const Configuration& one,
+                             const DeviceProfile& profile) const override {
+    return own_->Cost(one, profile);
+  }
+  std::vector<Dims> CheckDimsOfKernel(const Candidate& candidate) const override {
+    const bool rewritten = candidate.provenance.proposer.starts_with("rewrite:");
+    return rewritten ? own_->CheckDims(own_->Default()) : own_->CheckDimsOfKernel(candidate);
+  }
+
+ private:
+  std::unique_ptr<ScheduleTemplate> own_;
+};
+
+}  // namespace
+
+RoundTuning::RoundTuning(const TuningOptions& options, Services& services, const EventSink& events,
+                         Target target, std::stop_token stop)
+    : options_(options),
       services_(services),
       events_(events),
       target_(std::move(target)),
@@ -29,16 +62,39 @@ Result<std::unique_ptr<RoundTuning>> RoundTuning::Open(const OptimizeRequest& re
                 "name one size");
   ATUNNER_TRY(Target target, services.devices.Choose(request.tuning.target));
   std::unique_ptr<RoundTuning> tuning(
-      new RoundTuning(request, services, events, std::move(target), std::move(stop)));
+      new RoundTuning(request.tuning, services, events, std::move(target), std::move(stop)));
   ATUNNER_TRY(tuning->whole_, MakeTemplate(specs.front(), tuning->target_.profile));
-  ATUNNER_TRY(RestrictedSchedule restricted,
-              RestrictedSchedule::Make(*tuning->whole_, request.tuning.where));
-  tuning->restricted_.emplace(std::move(restricted));
-  if (!request.tuning.out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(request.tuning.out));
-  ATUNNER_RETURN_IF_ERROR(tuning->sessions_.Open());
-  ATUNNER_TRY(tuning->run_, tuning->sessions_.OpenRun(*tuning->restricted_));
-  ATUNNER_TRY(tuning->folder_, ArtifactFolder(request.tuning.out, tuning->run_, services));
+  ATUNNER_RETURN_IF_ERROR(tuning->Prepare());
   return tuning;
+}
+
+Result<std::unique_ptr<RoundTuning>> RoundTuning::Open(const SourceTask& source,
+                                                       const TuningOptions& options,
+                                                       Services& services, const EventSink& events,
+                                                       std::stop_token stop) {
+  ATUNNER_TRY(Target target, services.devices.Choose(options.target));
+  SourceOptions reading;
+  reading.kernel = source.kernel;
+  reading.extra_tunables = true;
+  reading.multiprocessors = target.profile.sms;
+  const std::string file = source.file.string();
+  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, reading));
+  std::unique_ptr<RoundTuning> tuning(
+      new RoundTuning(options, services, events, std::move(target), std::move(stop)));
+  ATUNNER_TRY(auto own, TemplateOf(kernel, file, events));
+  tuning->whole_ = std::make_unique<RewrittenToo>(std::move(own));
+  ATUNNER_RETURN_IF_ERROR(tuning->Prepare());
+  return tuning;
+}
+
+Status RoundTuning::Prepare() {
+  ATUNNER_TRY(RestrictedSchedule restricted, RestrictedSchedule::Make(*whole_, options_.where));
+  restricted_.emplace(std::move(restricted));
+  if (!options_.out.empty()) ATUNNER_RETURN_IF_ERROR(CheckArtifactFolder(options_.out));
+  ATUNNER_RETURN_IF_ERROR(sessions_.Open());
+  ATUNNER_TRY(run_, sessions_.OpenRun(*restricted_));
+  ATUNNER_TRY(folder_, ArtifactFolder(options_.out, run_, services_));
+  return {};
 }
 
 double RoundTuning::floor_ns() const { return PhysicalFloorNs(schedule().spec(), target_.profile); }

@@ -18,6 +18,12 @@
 
 namespace atunner::jobs {
 
+/// A kernel in a user's file.
+struct SourceTask {
+  Path file;           ///< .cu, .toml or T1 .json; empty: the task is an operator or a graph
+  std::string kernel;  ///< which kernel of a .cu; empty: the only one
+};
+
 class RoundTuning {
  public:
   /// Finds the task's template, the target and the run. Nothing is judged yet. Errors as Optimize;
@@ -25,6 +31,11 @@ class RoundTuning {
   static Result<std::unique_ptr<RoundTuning>> Open(const OptimizeRequest& request,
                                                    Services& services, const EventSink& events,
                                                    std::stop_token stop);
+
+  /// The same for a user's kernel, which is its own oracle.
+  static Result<std::unique_ptr<RoundTuning>> Open(const SourceTask& source,
+                                                   const TuningOptions& options, Services& services,
+                                                   const EventSink& events, std::stop_token stop);
 
   const ScheduleTemplate& schedule() const { return *restricted_; }
   const Target& target() const { return target_; }
@@ -46,8 +57,9 @@ class RoundTuning {
   Result<RunResult> Finish(const std::string& reason);
 
  private:
-  RoundTuning(const OptimizeRequest& request, Services& services, const EventSink& events,
+  RoundTuning(const TuningOptions& options, Services& services, const EventSink& events,
               Target target, std::stop_token stop);
+  Status Prepare();
   Status Begin();
 
   const TuningOptions& options_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "atunner/rewrites/source/guarded.h"
 #include "atunner/rewrites/tree/text_edits.h"
 
 namespace atunner::rewrites {
@@ -74,13 +75,66 @@ std::string Aggregated(const Subject& subject, const Addition& addition) {
       subject.Text(addition.address));
 }
 
+constexpr uint32_t kElementsPerThread[] = {4, 16};
+
+/// The sum of several elements in a register, then of the warp: one update for all of them.
+std::string SummedByThread(const Subject& subject, const RowBody& row, const Addition& addition) {
+  const std::string indent = IndentAt(subject.syntax(), subject.body()[0].range.begin);
+  const std::string sum = subject.FreshName("thread_sum");
+  std::string inner;
+  for (const Statement& statement : row.statements) {
+    if (!inner.empty()) inner += "\n" + indent;
+    if (statement.range.begin != addition.whole->range.begin) {
+      inner += subject.Text(statement.range);
+      continue;
+    }
+    if (!addition.condition.empty())
+      inner += fmt::format("if ({}) ", subject.Text(addition.condition));
+    inner += fmt::format("{} += {};", sum, subject.Text(addition.value));
+  }
+  return fmt::format(
+      "{1} {2} = 0;\n{3}"
+      "{0}for (int offset = 16; offset > 0; offset /= 2)\n"
+      "{0}  {2} += __shfl_down_sync(0xffffffffu, {2}, offset);\n"
+      "{0}if (threadIdx.x % 32 == 0) atomicAdd({4}, {2});",
+      indent, TypeAt(subject, addition.address), sum, GridStride(row, inner, indent),
+      subject.Text(addition.address));
+}
+
+/// Proposals for kernels of one thread an element; none for others.
+std::vector<Proposal> SumByThread(const Subject& subject) {
+  std::vector<Proposal> proposals;
+  const auto row = AsRowBody(subject);
+  if (!row) return proposals;
+  std::optional<Addition> addition;
+  for (const Statement& statement : row->statements) {
+    const auto one = AsAddition(subject, statement);
+    if (one && !addition && IsUniform(subject, one->address))
+      addition = one;
+    else if (statement.kind != Kind::kDeclaration)
+      return proposals;
+  }
+  if (!addition) return proposals;
+  for (const uint32_t elements : kElementsPerThread) {
+    if (subject.launch().grid.x < elements) break;
+    TextEdits edits(subject.syntax());
+    edits.Replace(subject.kernel().body, SummedByThread(subject, *row, *addition));
+    proposals.push_back({edits.Apply(),
+                         {{1, 1, 1}, {elements, 1, 1}},
+                         fmt::format("{} elements a thread", elements)});
+  }
+  return proposals;
+}
+
 }  // namespace
 
 Result<std::vector<Proposal>> AggregateAtomics(const Subject& subject) {
   const Dim3 block = subject.launch().block;
   if (block.y * block.z != 1 || block.x % 32 != 0)
     return DoesNotApply("the block is no row of whole warps");
+  std::vector<Proposal> proposals = SumByThread(subject);
   for (const Statement& statement : subject.body()) {
+    if (subject.Mentions(statement.range, "return") && !proposals.empty()) break;
     if (subject.Mentions(statement.range, "return"))
       return DoesNotApply("threads may have returned before the atomic update");
     const auto addition = AsAddition(subject, statement);
@@ -89,8 +143,10 @@ Result<std::vector<Proposal>> AggregateAtomics(const Subject& subject) {
       return DoesNotApply("threads of a warp update different addresses");
     TextEdits edits(subject.syntax());
     edits.Replace(addition->whole->range, Aggregated(subject, *addition));
-    return std::vector<Proposal>{{edits.Apply(), {}, ""}};
+    proposals.insert(proposals.begin(), {edits.Apply(), {}, ""});
+    return proposals;
   }
+  if (!proposals.empty()) return proposals;
   return DoesNotApply("there is no atomic addition that all threads make once");
 }
 

@@ -9,7 +9,9 @@
 #include "atunner/rewrites/source/float_literals.h"
 #include "atunner/rewrites/source/interchange_threads.h"
 #include "atunner/rewrites/source/pad_shared.h"
+#include "atunner/rewrites/source/private_bins.h"
 #include "atunner/rewrites/source/restrict_pointers.h"
+#include "atunner/rewrites/source/row_in_registers.h"
 #include "atunner/rewrites/source/share_loop_in_warp.h"
 #include "atunner/rewrites/source/shuffle_tree.h"
 #include "atunner/rewrites/source/stage_transpose.h"
@@ -27,6 +29,7 @@ constexpr std::array kTree = {kBankConflicts, kDivergence, kBarriers};
 constexpr std::array kPadding = {kBankConflicts};
 constexpr std::array kFloats = {kFloat64};
 constexpr std::array kAtomicCauses = {kAtomics};
+constexpr std::array kRows = {kUncoalesced, kRereads, kMemory, kCompute, kLatency};
 constexpr std::array kSums = {kLatency, kRereads, kMemory, kCompute};
 constexpr std::array kAliases = {kLatency, kCompute, kMemory};
 constexpr std::array kUnrolled = {kLatency, kCompute};
@@ -55,6 +58,12 @@ constexpr std::array kAll = {
             kFloats, FloatLiterals},
     Rewrite{"aggregate-atomics", "one thread of a warp updates memory for all of them",
             kAtomicCauses, AggregateAtomics},
+    Rewrite{"private-bins",
+            "a block counts in shared memory and adds each of its counters to memory once",
+            kAtomicCauses, PrivateBins},
+    Rewrite{"row-in-registers",
+            "a thread's neighbouring elements are moved by accesses of 16 bytes, once", kRows,
+            RowInRegisters},
     Rewrite{"accumulate-in-register",
             "the sum stays in a register, where memory was read and written in each iteration",
             kSums, AccumulateInRegister},

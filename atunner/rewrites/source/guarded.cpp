@@ -1,5 +1,7 @@
 #include "atunner/rewrites/source/guarded.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -62,6 +64,68 @@ bool IsIndex(const Subject& subject, const Statement& statement) {
 }
 
 }  // namespace
+
+std::optional<RowBody> AsRowBody(const Subject& subject) {
+  const std::vector<Statement>& body = subject.body();
+  const ThreadIndex* index = subject.IndexOn('x');
+  if (index == nullptr || subject.indices().size() != 1 || body.size() < 2 ||
+      !IsIndex(subject, body[0]) || subject.Mentions(body[0].range, "const"))
+    return std::nullopt;
+  RowBody row{subject.Text({body[0].range.begin, index->value.begin - 2}),
+              index->name,
+              subject.Text(index->value),
+              "",
+              {},
+              {}};
+  Guarded guard;
+  if (ReturnsOnly(body[1])) {
+    if (!TakeReturn(subject, body[1], guard)) return std::nullopt;
+    row.statements.assign(body.begin() + 2, body.end());
+  } else if (body.size() == 2 && body[1].kind == Kind::kIf && body[1].children.size() == 1) {
+    guard.inside.push_back(subject.Text(body[1].condition));
+    const Statement& child = body[1].children[0];
+    row.statements = child.kind == Kind::kBlock ? child.children : std::vector<Statement>{child};
+  }
+  if (row.statements.empty()) return std::nullopt;
+  row.inside = guard.Inside();
+  row.range = {row.statements.front().range.begin, row.statements.back().range.end};
+  for (const char* word : {"return", "__syncthreads", "__shared__", "gridDim", "blockIdx"})
+    if (subject.Mentions(row.range, word)) return std::nullopt;
+  return row;
+}
+
+std::string GridStride(const RowBody& body, const std::string& statements,
+                       const std::string& indent) {
+  std::string inner;
+  for (const char c : statements) inner += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  return fmt::format(
+      "{0}for ({1} {2} = {3}; {4}; {2} += gridDim.x * blockDim.x) {{\n{0}  {5}\n{0}}}\n", indent,
+      body.type, body.name, body.value, body.inside, inner);
+}
+
+size_t CountMentions(const Subject& subject, TokenRange range, std::string_view name) {
+  size_t count = 0;
+  for (size_t i = range.begin; i < range.end; ++i)
+    count += subject.Mentions({i, i + 1}, name) ? 1 : 0;
+  return count;
+}
+
+std::string Renamed(const Subject& subject, TokenRange range, const std::string& from,
+                    const std::string& to) {
+  const CudaSyntax& syntax = subject.syntax();
+  std::string text;
+  size_t at = syntax.token(range.begin).offset;
+  for (size_t i = range.begin; i < range.end; ++i) {
+    const Token& token = syntax.token(i);
+    text += syntax.source.substr(at, token.offset - at);
+    const bool member = i > 0 && (syntax.token(i - 1).Is(".") || syntax.token(i - 1).Is("->"));
+    text += token.kind == Token::Kind::kWord && token.text == from && !member
+                ? to
+                : std::string(token.text);
+    at = token.offset + token.text.size();
+  }
+  return text;
+}
 
 std::string Guarded::Inside() const { return And(inside); }
 

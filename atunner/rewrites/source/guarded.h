@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "atunner/rewrites/source/loop_uses.h"
@@ -19,6 +20,28 @@ struct Guarded {
   std::string Inside(const Subject& subject, const std::string& name) const;
   std::string Inside() const;
 };
+
+/// `int i = …; if (i >= n) return; …`, `int i = …; if (i < n) …`: one thread for each element.
+struct RowBody {
+  std::string type;                   ///< of the index
+  std::string name;                   ///< of the index
+  std::string value;                  ///< of the index
+  std::string inside;                 ///< "i < n"
+  TokenRange range;                   ///< of the statements
+  std::vector<Statement> statements;  ///< behind the index and the guard
+};
+
+/// nullopt if the kernel's body has another form, or returns or synchronises within.
+std::optional<RowBody> AsRowBody(const Subject& subject);
+/// The body with `statements` for several elements of each thread:
+/// `for (int i = …; i < n; i += gridDim.x * blockDim.x) { statements }`.
+std::string GridStride(const RowBody& body, const std::string& statements,
+                       const std::string& indent);
+/// How often the range has a word of that name that is no member.
+size_t CountMentions(const Subject& subject, TokenRange range, std::string_view name);
+/// The range's text with another name for a variable.
+std::string Renamed(const Subject& subject, TokenRange range, const std::string& from,
+                    const std::string& to);
 
 /// nullopt if the kernel's body has another form.
 std::optional<Guarded> AsGuarded(const Subject& subject);

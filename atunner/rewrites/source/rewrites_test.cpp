@@ -38,9 +38,18 @@ struct Case {
   Dim3 block{256, 1, 1};
   Dim3 grid{64, 1, 1};
   std::vector<std::string> tensors = {"y", "x"};
+  int64_t elements = 0;  ///< of y; 0: not known
 
   Result<std::vector<Proposal>> Apply() const {
-    const auto subject = Subject::Read(KernelOf(text, grid, block, tensors), {});
+    KernelSpec spec;
+    if (elements > 0) {
+      ArgSpec output;
+      output.name = "y";
+      output.role = Role::kOutput;
+      output.shape = {Expr(elements)};
+      spec.args.push_back(std::move(output));
+    }
+    const auto subject = Subject::Read(KernelOf(text, grid, block, tensors), spec);
     if (!subject) return std::unexpected(subject.error());
     return FindRewrite(rewrite)->apply(**subject);
   }
@@ -169,7 +178,7 @@ TEST(ShareLoopInWarp, SharesTheSearchForAPlace) {
 
 TEST(ShareLoopInWarp, DoesNotApplyToDependentIterations) {
   const std::pair<const char*, const char*> cases[] = {
-      {"float s = 0; for (int j = 0; j < m; ++j) { s += x[j]; y[row * m + j] = s; }",
+      {"float s = 0; for (int j = 0; j < m; ++j) { s += s * x[j]; y[row * m + j] = s; }",
        "an iteration needs 's'"},
       {"float s = 1; for (int j = 0; j < m; ++j) s += x[j]; y[row] = s;", "does not begin at 0"},
       {"float s = 0; for (int j = 0; j < m; ++j) s = s * x[j]; y[row] = s;", "needs 's'"},
@@ -213,6 +222,113 @@ TEST(AggregateAtomics, AddsUpAWarpFirst) {
               HasSubstr("different addresses"));
   EXPECT_THAT((Case{"aggregate-atomics", kHead + "if (n < 1) return; atomicAdd(y, 1.0f);}"}.Body()),
               HasSubstr("may have returned"));
+}
+
+const std::string kElement = kHead +
+                             "\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                             "  if (i >= n) return;\n";
+
+TEST(AggregateAtomics, AddsUpSeveralElementsOfAThread) {
+  const Case one{"aggregate-atomics", kElement + "  float v = x[i];\n  atomicAdd(y, v * v);\n}"};
+  EXPECT_EQ(one.Body(),
+            "\n  float thread_sum = 0;\n"
+            "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; "
+            "i += gridDim.x * blockDim.x) {\n"
+            "    float v = x[i];\n"
+            "    thread_sum += v * v;\n"
+            "  }\n"
+            "  for (int offset = 16; offset > 0; offset /= 2)\n"
+            "    thread_sum += __shfl_down_sync(0xffffffffu, thread_sum, offset);\n"
+            "  if (threadIdx.x % 32 == 0) atomicAdd(y, thread_sum);\n");
+  ASSERT_EQ(one.Apply()->size(), 2U);
+  EXPECT_EQ(one.Apply()->back().grid.over[0], 16U);
+  EXPECT_THAT((Case{"aggregate-atomics", kElement + "y[i] = 0; atomicAdd(y, x[i]);}"}.Body()),
+              HasSubstr("may have returned"));
+}
+
+TEST(PrivateBins, CountsInSharedMemory) {
+  Case one{"private-bins", kElement + "  atomicAdd(&y[int(x[i])], 1.0f);\n}"};
+  one.elements = 64;
+  EXPECT_EQ(one.Body(),
+            "\n  __shared__ float y_of_block[64];\n"
+            "  for (int bin = threadIdx.x; bin < 64; bin += blockDim.x) y_of_block[bin] = 0;\n"
+            "  __syncthreads();\n"
+            "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; "
+            "i += gridDim.x * blockDim.x) {\n"
+            "    atomicAdd(&y_of_block[int(x[i])], 1.0f);\n"
+            "  }\n"
+            "  __syncthreads();\n"
+            "  for (int bin = threadIdx.x; bin < 64; bin += blockDim.x) {\n"
+            "    if (y_of_block[bin] != 0) atomicAdd(&y[bin], y_of_block[bin]);\n"
+            "  }\n");
+  EXPECT_EQ(one.Apply()->size(), 3U);
+  one.text = kHead + "\n  for (int i = threadIdx.x; i < n; i += 7) atomicAdd(y + i % 64, 1.0f);\n}";
+  EXPECT_THAT(one.Body(), HasSubstr("atomicAdd(y_of_block + i % 64, 1.0f);"));
+  EXPECT_EQ(one.Apply()->size(), 1U);
+}
+
+TEST(PrivateBins, DoesNotApplyToOtherUses) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"atomicAdd(&y[i], 1.0f); y[0] = 1;", "in other ways"},
+      {"float old = atomicAdd(&y[i], 1.0f);", "no element of one array"},
+      {"atomicAdd(y, 1.0f);", "no element of one array"},
+      {"y[i] = 0;", "no atomic addition"},
+      {"if (x[i] < 0) return; atomicAdd(&y[i], 1.0f);", "may return"}};
+  for (const auto& [body, why] : cases) {
+    Case one{"private-bins", kElement + body + "}"};
+    one.elements = 64;
+    EXPECT_THAT(one.Body(), HasSubstr(why)) << body;
+  }
+  Case large{"private-bins", kElement + "atomicAdd(&y[i], 1.0f);}"};
+  EXPECT_THAT(large.Body(), HasSubstr("2 to 8192 fit"));
+  large.elements = 8193;
+  EXPECT_THAT(large.Body(), HasSubstr("8193 elements"));
+}
+
+TEST(RowInRegisters, LoadsAndStoresVectors) {
+  const Case one{"row-in-registers", kElement + "  y[4 * i + 1] += y[i * 4] * 2;\n}"};
+  EXPECT_EQ(one.Body(),
+            "\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+            "  if (i >= n) return;\n"
+            "  alignas(16) float y_row[4];\n"
+            "  reinterpret_cast<float4*>(y_row)[0] = "
+            "reinterpret_cast<const float4*>(y)[i * 1];\n"
+            "  y_row[1] += y_row[0] * 2;\n"
+            "  reinterpret_cast<float4*>(y)[i * 1] = "
+            "reinterpret_cast<const float4*>(y_row)[0];\n");
+  const Case loop{"row-in-registers",
+                  kElement +
+                      "  float s = 0;\n  for (int d = 0; d < 8; ++d) s += x[i * 8 + d];\n"
+                      "  y[i] = s;\n}"};
+  EXPECT_THAT(loop.Body(), HasSubstr("reinterpret_cast<const float4*>(x)[i * 2 + 1];"));
+  EXPECT_THAT(loop.Body(),
+              HasSubstr("#pragma unroll\n  for (int d = 0; d < 8; ++d) s += x_row[d];"));
+}
+
+TEST(RowInRegisters, DoesNotApplyToOtherAccesses) {
+  for (const char* body : {"y[i] = x[i];", "y[3 * i] = x[3 * i + 1];", "y[i] = x[4 * i + m];",
+                           "y[i] = x[4 * i] + x[i];", "y[i] = x[4 * i + 1] + x[4 * i + 5];",
+                           "for (int d = 0; d < m; ++d) y[i] += x[i * 8 + d];"})
+    EXPECT_THAT((Case{"row-in-registers", kElement + body + "}"}.Body()), HasSubstr("refused"))
+        << body;
+}
+
+TEST(ShareLoopInWarp, ScansRunningSums) {
+  const Case one{"share-loop-in-warp",
+                 kRow +
+                     "  float s = 0;\n  for (int j = 0; j < m; ++j) {\n    s += x[row * m + j];\n"
+                     "    y[row * m + j] = s;\n  }\n}"};
+  EXPECT_THAT(one.Body(), HasSubstr("  for (int first = 0; first < m; first += 32) {\n"
+                                    "    const int j = first + lane;\n"
+                                    "    float part = j < m ? x[row * m + j] : 0;\n"));
+  EXPECT_THAT(one.Body(), HasSubstr("    if (j < m) {\n      y[row * m + j] = (s + part);\n"));
+  EXPECT_THAT(one.Body(), HasSubstr("    s += __shfl_sync(0xffffffffu, part, 31);\n"));
+  const Case before{"share-loop-in-warp",
+                    kRow +
+                        "  float s = 1;\n  for (int j = 0; j < m; ++j) {\n    y[row * m + j] = s;\n"
+                        "    s += x[row * m + j];\n  }\n}"};
+  EXPECT_THAT(before.Body(), HasSubstr("    before = s + (lane == 0 ? 0 : before);\n"));
+  EXPECT_THAT(before.Body(), HasSubstr("      y[row * m + j] = before;\n"));
 }
 
 const std::string kIndices =

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "atunner/rewrites/source/loop_uses.h"
+#include "atunner/rewrites/source/warp_scan.h"
 #include "atunner/rewrites/tree/text_edits.h"
 
 namespace atunner::rewrites {
@@ -221,6 +222,11 @@ class Sharing {
   Status ShareLoop(const std::vector<Statement>& statements, size_t number) {
     const auto loop = AsCountedLoop(subject_, statements[number]);
     if (!loop) return DoesNotApply("a loop does not count up by one");
+    if (const auto scan = WarpScan(subject_, *loop, lane_)) {
+      edits_.Replace(statements[number].range, *scan);
+      ++loops_;
+      return {};
+    }
     LoopReader reader(subject_, statements, number, *loop);
     ATUNNER_TRY(const std::vector<Joint> joints, reader.Read());
     const std::string begin = subject_.Text(loop->begin);

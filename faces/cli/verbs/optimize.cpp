@@ -21,6 +21,7 @@ struct CapturedFlags {
   size_t top = 3;
   std::string source;
   std::string options;
+  bool rewrite = false;
 
   jobs::OptimizeCaptureRequest Request() const {
     return {folder, kernel, top, source, SplitOptions(options), {}};
@@ -42,7 +43,25 @@ Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) 
                    "`atunner.capture`, or a graph (.atg)");
   jobs::OptimizeCaptureRequest request = flags.captured.Request();
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  request.rewrite = flags.captured.rewrite;
   return RunCaptureTuning(context, request);
+}
+
+/// True for the file of a user's kernel.
+bool IsSource(const std::string& path) {
+  const std::string ending = Path(path).extension().string();
+  return ending == ".cu" || ending == ".toml";
+}
+
+Result<int> OptimizeSource(const OptimizeFlags& flags, const Context& context) {
+  if (flags.rounds.rounds == 0)
+    return Invalid("a source is optimised in rounds of ideas", flags.captured.folder,
+                   "give --rounds 3, or use `atunner hardware-optimize --source`");
+  jobs::OptimizeRequest request;
+  ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  agents::RoundsRequest rounds = flags.rounds.Request(request);
+  rounds.source = {flags.captured.folder, flags.captured.kernel};
+  return RunRounds(context, rounds);
 }
 
 /// True if the positional argument is a graph or a model rather than a captured program.
@@ -72,6 +91,8 @@ Result<int> Optimize(OptimizeFlags flags, const Context& context) {
   TaskFlags task = flags.task;
   if (IsGraph(flags.captured.folder)) {
     task.graph = flags.captured.folder;
+  } else if (IsSource(flags.captured.folder)) {
+    return OptimizeSource(flags, context);
   } else if (!flags.captured.folder.empty()) {
     return OptimizeCapture(flags, context);
   }
@@ -108,10 +129,15 @@ void AddOptimize(VerbList& verbs) {
   graph->excludes(name)->excludes(shapes);
   CLI::Option* captured = verb->add_option(
       "capture", flags->captured.folder,
-      "app.capture: the kernels of a recorded program; or model.pt2, "
-      "model.json, file.atg, as with --graph; or model.py[:CLASS], which python3 exports");
+      "app.capture: the kernels of a recorded program; kernel.cu or kernel.toml, with --rounds; or "
+      "model.pt2, model.json, file.atg, as with --graph; or model.py[:CLASS], which python3 "
+      "exports");
   captured->excludes(name)->excludes(graph);
-  verb->add_option("--kernel", flags->captured.kernel, "part of the name of a captured kernel")
+  verb->add_option("--kernel", flags->captured.kernel,
+                   "part of the name of a captured kernel; which kernel of a .cu")
+      ->needs(captured);
+  verb->add_flag("--rewrite", flags->captured.rewrite,
+                 "rewrite the sources of captured kernels against their bottlenecks")
       ->needs(captured);
   verb->add_option("--top", flags->captured.top,
                    "how many captured kernels, most expensive first; 0 = all")
