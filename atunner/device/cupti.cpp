@@ -9,8 +9,7 @@ Result<DynamicLibrary> OpenLibrary() {
   static const std::vector<std::string> kNames = {"libcupti.so.13", "libcupti.so.12",
                                                   "libcupti.so"};
   std::vector<std::string> folders = CudaLibraryFolders();
-  for (const char* own :
-       {"/usr/local/cuda/extras/CUPTI/lib64", "/opt/cuda/extras/CUPTI/lib64"})
+  for (const char* own : {"/usr/local/cuda/extras/CUPTI/lib64", "/opt/cuda/extras/CUPTI/lib64"})
     folders.emplace_back(own);
   return DynamicLibrary::Open(kNames, folders);
 }

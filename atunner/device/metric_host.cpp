@@ -69,6 +69,8 @@ Result<std::vector<double>> MetricHost::Evaluate(std::span<const uint8_t> data, 
 
 Result<std::vector<std::string>> MetricsOf(const std::string& chip,
                                            std::span<const std::string> metrics) {
+  ATUNNER_TRY(const auto all, MetricHost::Open(chip));
+  if (all->Configure(metrics)) return std::vector<std::string>(metrics.begin(), metrics.end());
   std::vector<std::string> known;
   for (const std::string& metric : metrics) {
     ATUNNER_TRY(const auto host, MetricHost::Open(chip));

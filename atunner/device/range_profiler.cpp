@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "atunner/base/cuda_abi.h"
+#include "atunner/base/dylib.h"
 #include "atunner/device/cupti.h"
 #include "atunner/device/metric_host.h"
 
@@ -21,8 +23,9 @@ Result<const Cupti*> Started() {
 /// The range profiler of the current context while it is enabled.
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> Open(const Cupti& api) {
-    cupti::RangeEnable enable;  // no context = the current one
+  static Result<std::unique_ptr<Session>> Open(const Cupti& api, cuda::Context context) {
+    cupti::RangeEnable enable;
+    enable.context = context;
     ATUNNER_RETURN_IF_ERROR(api.Check(api.enable(&enable), "enable the range profiler"));
     return std::unique_ptr<Session>(new Session(api, enable.profiler));
   }
@@ -98,27 +101,53 @@ class Session {
   std::vector<uint8_t> data_;
 };
 
-}  // namespace
+/// The GPU and the context of the calling thread.
+struct Current {
+  cuda::Context context = nullptr;
+  std::string chip;  ///< as CUPTI names it: "GH100"
+};
 
-Result<std::string> ChipOf(int device) {
-  ATUNNER_TRY(const Cupti* api, Started());
-  cupti::ChipName chip;
-  chip.device = static_cast<size_t>(device);
-  ATUNNER_RETURN_IF_ERROR(api->Check(api->chip_name(&chip), "name the GPU's chip"));
-  return std::string(chip.name);
+Result<Current> FindCurrent(const Cupti& api) {
+  cuda::Result (*context)(cuda::Context*) = nullptr;
+  cuda::Result (*device)(cuda::Device*) = nullptr;
+  ATUNNER_TRY(const DynamicLibrary driver, OpenCudaLibrary(CudaLibrary::kDriver));
+  ATUNNER_RETURN_IF_ERROR(driver.Bind(context, "cuCtxGetCurrent"));
+  ATUNNER_RETURN_IF_ERROR(driver.Bind(device, "cuCtxGetDevice"));
+  Current current;
+  cuda::Device number = 0;
+  if (context(&current.context) != cuda::kSuccess || current.context == nullptr ||
+      device(&number) != cuda::kSuccess)
+    return Fail(ErrorCode::kUnavailable, "no GPU is in use on this thread");
+  cupti::ChipName name;
+  name.device = static_cast<size_t>(number);
+  ATUNNER_RETURN_IF_ERROR(api.Check(api.chip_name(&name), "name the GPU's chip"));
+  current.chip = name.name;
+  return current;
 }
 
-Result<MetricValues> CountMetrics(int device, std::span<const std::string> metrics,
-                                  const CountedRun& run) {
+/// What the decoded image holds, launch by launch.
+Status Evaluate(const MetricHost& host, const Session& session, MetricValues& values) {
+  ATUNNER_TRY(const size_t ranges, session.Ranges());
+  for (size_t i = 0; i < ranges; ++i) {
+    ATUNNER_TRY(auto row, host.Evaluate(session.data(), i, values.metrics));
+    values.of_launch.push_back(std::move(row));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MetricValues> CountMetrics(std::span<const std::string> metrics, const CountedRun& run) {
   ATUNNER_TRY(const Cupti* api, Started());
-  ATUNNER_TRY(const std::string chip, ChipOf(device));
+  ATUNNER_TRY(const Current current, FindCurrent(*api));
   MetricValues values;
-  ATUNNER_TRY(values.metrics, MetricsOf(chip, metrics));
+  ATUNNER_TRY(values.metrics, MetricsOf(current.chip, metrics));
   if (values.metrics.empty())
-    return Fail(ErrorCode::kUnavailable, "CUPTI knows no metrics of the chip " + chip, api->path);
-  ATUNNER_TRY(const auto host, MetricHost::Open(chip));
+    return Fail(ErrorCode::kUnavailable, "CUPTI knows no metrics of the chip " + current.chip,
+                api->path);
+  ATUNNER_TRY(const auto host, MetricHost::Open(current.chip));
   ATUNNER_TRY(const MetricConfig config, host->Configure(values.metrics));
-  ATUNNER_TRY(const auto session, Session::Open(*api));
+  ATUNNER_TRY(const auto session, Session::Open(*api, current.context));
   ATUNNER_RETURN_IF_ERROR(session->Configure(values.metrics, config, run.launches));
   for (bool last = false; !last; ++values.passes) {
     if (values.passes > 2 * config.passes)  // more than the plan says
@@ -126,15 +155,10 @@ Result<MetricValues> CountMetrics(int device, std::span<const std::string> metri
     ATUNNER_TRY(last, session->Pass(run));
   }
   ATUNNER_RETURN_IF_ERROR(session->Decode());
-  ATUNNER_TRY(const size_t ranges, session->Ranges());
-  for (size_t i = 0; i < ranges; ++i) {
-    ATUNNER_TRY(auto row, host->Evaluate(session->data(), i, values.metrics));
-    values.of_launch.push_back(std::move(row));
-  }
-  if (ranges != run.launches)
-    return Fail(ErrorCode::kUnavailable, "CUPTI counted " + std::to_string(ranges) +
-                                             " launches of " + std::to_string(run.launches));
-  return values;
+  ATUNNER_RETURN_IF_ERROR(Evaluate(*host, *session, values));
+  if (values.of_launch.size() == run.launches) return values;
+  return Fail(ErrorCode::kUnavailable, "CUPTI counted " + std::to_string(values.of_launch.size()) +
+                                           " launches of " + std::to_string(run.launches));
 }
 
 }  // namespace atunner

@@ -18,17 +18,13 @@ struct CountedRun {
 };
 
 struct MetricValues {
-  std::vector<std::string> metrics;          ///< those of the wanted ones that the chip has
+  std::vector<std::string> metrics;            ///< those of the wanted ones that the chip has
   std::vector<std::vector<double>> of_launch;  ///< a value a metric, for each launch in order
   size_t passes = 0;
 };
 
 /// The metrics of each launch of `run`. kUnavailable says why nobody may count here: no CUPTI, no
 /// permission, another profiler. An error of `run` is passed on.
-Result<MetricValues> CountMetrics(int device, std::span<const std::string> metrics,
-                                  const CountedRun& run);
-
-/// CUPTI's name of the chip of a GPU of this machine: "GH100".
-Result<std::string> ChipOf(int device);
+Result<MetricValues> CountMetrics(std::span<const std::string> metrics, const CountedRun& run);
 
 }  // namespace atunner

@@ -1,11 +1,10 @@
-#include "atunner/device/range_profiler.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "atunner/compile/nvrtc_compiler.h"
+#include "atunner/device/range_profiler.h"
 #include "atunner/device/real_device.h"
 
 namespace atunner {
@@ -39,15 +38,15 @@ TEST(RangeProfiler, CountsALaunch) {
   CountedRun run;
   run.prepare = [&] { return (*device)->Fill((*x)->address(), 1, kBytes); };
   run.launch = [&]() -> Status {
-    ATUNNER_TRY(const LaunchOutcome outcome,
-                (*device)->Launch(**module, "twice", {{kBlocks, 1, 1}, {kThreads, 1, 1}, {}}, args,
-                                  {}));
+    ATUNNER_TRY(
+        const LaunchOutcome outcome,
+        (*device)->Launch(**module, "twice", {{kBlocks, 1, 1}, {kThreads, 1, 1}, {}}, args, {}));
     return outcome.completed() ? Status() : Invalid(outcome.message);
   };
   const std::vector<std::string> metrics = {"smsp__inst_executed_op_global_ld.sum",
                                             "smsp__inst_executed_op_global_st.sum",
                                             "dram__bytes.sum", "gpu__time_duration.sum"};
-  const auto values = CountMetrics(0, metrics, run);
+  const auto values = CountMetrics(metrics, run);
   if (!values) GTEST_SKIP() << values.error().ToString();
   ASSERT_EQ(values->of_launch.size(), 1U);
   ASSERT_EQ(values->metrics, metrics);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "atunner/evidence/measured.h"
+
 namespace atunner::evidence {
 namespace {
 
@@ -93,39 +95,51 @@ class Table {
   Row header_;
 };
 
-void Add(MeasuredLaunch& launch, const std::string& metric, const std::string& unit,
-         const std::string& cell) {
-  const auto counter = CounterOfMetric(metric);
-  const auto value = Number(cell);
-  if (counter && value) launch.counters[*counter] = {*value * FactorOf(unit), Origin::kMeasured};
+/// A launch with its metrics in base units.
+struct RawLaunch {
+  std::string kernel;
+  Metrics metrics;
+  std::vector<NcuRule> rules;
+
+  void Add(const std::string& metric, const std::string& unit, const std::string& cell) {
+    if (const auto value = Number(cell)) metrics[metric] = *value * FactorOf(unit);
+  }
+};
+
+std::vector<MeasuredLaunch> Translated(std::vector<RawLaunch> raw) {
+  std::vector<MeasuredLaunch> launches;
+  for (RawLaunch& one : raw)
+    launches.push_back(
+        {std::move(one.kernel), MeasuredCounters(one.metrics), std::move(one.rules)});
+  return launches;
 }
 
 /// Launches by the row's id, or kernels by name where rows have none.
 class Launches {
  public:
-  MeasuredLaunch& Of(const Table& table, const Row& row) {
+  RawLaunch& Of(const Table& table, const Row& row) {
     const std::string kernel = table.At(row, "Kernel Name");
     const std::string key = table.Has("ID") ? table.At(row, "ID") : kernel;
     const auto [at, is_new] = index_.emplace(key, all_.size());
     if (is_new) all_.push_back({kernel, {}, {}});
     return all_[at->second];
   }
-  std::vector<MeasuredLaunch> Take() { return std::move(all_); }
+  std::vector<RawLaunch> Take() { return std::move(all_); }
 
  private:
   std::map<std::string, size_t> index_;
-  std::vector<MeasuredLaunch> all_;
+  std::vector<RawLaunch> all_;
 };
 
-Result<std::vector<MeasuredLaunch>> ReadRows(const Table& table, std::string_view text) {
+Result<std::vector<RawLaunch>> ReadRows(const Table& table, std::string_view text) {
   const bool summary = table.Has("Average");
   Launches launches;
   while (!text.empty()) {
     ATUNNER_TRY(const Row row, TakeRow(text));
     if (row.size() < 2) continue;
-    MeasuredLaunch& launch = launches.Of(table, row);
-    Add(launch, table.At(row, "Metric Name"), table.At(row, "Metric Unit"),
-        table.At(row, summary ? "Average" : "Metric Value"));
+    RawLaunch& launch = launches.Of(table, row);
+    launch.Add(table.At(row, "Metric Name"), table.At(row, "Metric Unit"),
+               table.At(row, summary ? "Average" : "Metric Value"));
     const std::string rule = table.At(row, "Rule Name");
     if (!rule.empty())
       launch.rules.push_back({rule, table.At(row, "Rule Description"),
@@ -134,15 +148,15 @@ Result<std::vector<MeasuredLaunch>> ReadRows(const Table& table, std::string_vie
   return launches.Take();
 }
 
-Result<std::vector<MeasuredLaunch>> ReadWide(const Table& table, std::string_view text) {
+Result<std::vector<RawLaunch>> ReadWide(const Table& table, std::string_view text) {
   ATUNNER_TRY(const Row units, TakeRow(text));
-  std::vector<MeasuredLaunch> launches;
+  std::vector<RawLaunch> launches;
   while (!text.empty()) {
     ATUNNER_TRY(const Row row, TakeRow(text));
     if (row.size() < 2) continue;
-    MeasuredLaunch launch{table.At(row, "Kernel Name"), {}, {}};
+    RawLaunch launch{table.At(row, "Kernel Name"), {}, {}};
     for (size_t i = 0; i < std::min(row.size(), table.header().size()); ++i)
-      Add(launch, table.header()[i], i < units.size() ? units[i] : "", row[i]);
+      launch.Add(table.header()[i], i < units.size() ? units[i] : "", row[i]);
     launches.push_back(std::move(launch));
   }
   return launches;
@@ -160,7 +174,9 @@ Result<std::vector<MeasuredLaunch>> ParseNcuCsv(std::string_view text) {
     }
     ATUNNER_TRY(const Row header, TakeRow(text));
     const Table table(header);
-    return table.Has("Metric Name") ? ReadRows(table, text) : ReadWide(table, text);
+    ATUNNER_TRY(auto launches,
+                table.Has("Metric Name") ? ReadRows(table, text) : ReadWide(table, text));
+    return Translated(std::move(launches));
   }
   return Invalid("there is no header with \"Kernel Name\"", "ncu's CSV",
                  "record it by: ncu --csv --page raw ./app > counters.csv");
