@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -95,6 +96,26 @@ class Table {
   Row header_;
 };
 
+/// ncu's details page calls metrics by labels, unless it is told `--print-metric-name name`.
+std::string MetricOfLabel(const std::string& label) {
+  static const std::map<std::string, std::string, std::less<>> kMetrics = {
+      {"Duration", "gpu__time_duration.sum"},
+      {"Grid Size", "launch__grid_size"},
+      {"Block Size", "launch__block_size"},
+      {"Registers Per Thread", "launch__registers_per_thread"},
+      {"Waves Per SM", "launch__waves_per_multiprocessor"},
+      {"Theoretical Occupancy", "sm__maximum_warps_per_active_cycle_pct"},
+      {"Achieved Occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active"},
+      {"DRAM Throughput", "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
+      {"L1/TEX Hit Rate", "l1tex__t_sector_hit_rate.pct"},
+      {"Executed Instructions", "smsp__inst_executed.sum"},
+      {"Issue Slots Busy", "smsp__issue_active.avg.pct_of_peak_sustained_active"},
+      {"Avg. Active Threads Per Warp", "smsp__thread_inst_executed_per_inst_executed.ratio"},
+  };
+  const auto found = kMetrics.find(label);
+  return found == kMetrics.end() ? label : found->second;
+}
+
 /// A launch with its metrics in base units.
 struct RawLaunch {
   std::string kernel;
@@ -102,7 +123,7 @@ struct RawLaunch {
   std::vector<NcuRule> rules;
 
   void Add(const std::string& metric, const std::string& unit, const std::string& cell) {
-    if (const auto value = Number(cell)) metrics[metric] = *value * FactorOf(unit);
+    if (const auto value = Number(cell)) metrics[MetricOfLabel(metric)] = *value * FactorOf(unit);
   }
 };
 
