@@ -59,7 +59,8 @@ def profile_one(source, folder, ncu, launches):
     command = [ncu, "--csv", "--page", "raw", "--launch-count", str(launches), "--metrics",
                ",".join(METRICS), folder / source.stem]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=source.parent)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20,
+                              cwd=source.parent)
     except subprocess.TimeoutExpired:
         return "takes too long"
     (folder / f"{source.stem}.csv").write_text(done.stdout)
@@ -146,8 +147,9 @@ def kernels_of(args):
         if both.exists():
             for launch in json.loads(both.read_text()).get("launches", [])[:1]:
                 pairs = [c for c in launch["counters"] if c["origin"] == "measured"]
-                yield f"{source.stem}/{launch['kernel']}", errors_of(
-                    {c["name"]: c["value"] for c in pairs}, {c["name"]: c["counted"] for c in pairs})
+                measured = {c["name"]: c["value"] for c in pairs}
+                counted = {c["name"]: c["counted"] for c in pairs}
+                yield f"{source.stem}/{launch['kernel']}", errors_of(measured, counted)
         if csv.exists():
             measured = run_json([args.atunner, "profile", "--ncu", csv, "--json"])
             for name, counters in first_launches(measured).items():

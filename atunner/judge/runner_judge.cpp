@@ -326,8 +326,11 @@ Result<std::vector<LaunchMetrics>> RunnerJudge::Count(const CandidateKernel& can
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   Request request{{{"op", "count"}, {"seed", seed}, {"metrics", metrics}}, {}};
   request.Add("candidate", candidate, options_.binary_only);
-  ATUNNER_TRY(const std::string reply, Call(request.Text(), options_.examine_timeout_seconds));
-  return DecodeReply<std::vector<LaunchMetrics>>(reply, DecodeMetrics);
+  const auto reply = Call(request.Text(), options_.examine_timeout_seconds);
+  if (!reply)
+    return Fail(ErrorCode::kUnavailable,
+                "the runner " + worker_->death()->ToString() + " while it read counters");
+  return DecodeReply<std::vector<LaunchMetrics>>(*reply, DecodeMetrics);
 }
 
 Result<Baseline> RunnerJudge::CompareVendor(const std::string& name,
