@@ -12,6 +12,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_text
+import counters_document
 import longest_tests
 import structure
 
@@ -32,6 +33,26 @@ class InEmptyFolder(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return path
+
+
+class CountersDocument(unittest.TestCase):
+    def test_page_is_what_the_tables_say(self):
+        before = counters_document.PAGE.read_text(encoding="utf-8")
+        self.assertEqual(counters_document.page(before), before,
+                         "run scripts/counters_document.py")
+        self.assertEqual(counters_document.page(counters_document.page("x <!-- end -->")),
+                         "x <!-- end -->")
+
+    def test_arguments(self):
+        self.assertEqual(counters_document.arguments('kA, "a, b", "c"\n  "d", f(x, y) + {1, 2}'),
+                         ["kA", "a, b", "cd", "f(x, y) + {1, 2}"])
+        self.assertEqual(counters_document.metric_cell("a.sum/b.sum|c"), "`a.sum`/`b.sum`")
+        self.assertEqual(counters_document.metric_cell(""), "–")
+
+    def test_every_entry_is_found(self):
+        text = (counters_document.ROOT / "atunner/evidence/counter.def").read_text(encoding="utf-8")
+        self.assertEqual(len(counters_document.entries("counter")),
+                         text.count("\nATUNNER_COUNTER("))
 
 
 class Text(InEmptyFolder):

@@ -51,7 +51,7 @@ CounterSet CountersOf(const vgpu::EstimateInput& in, const Estimate& e) {
   const auto add = [&](Counter counter, double value) {
     if (value == value) counters[counter] = {value, Origin::kCounted};  // not kUnknown
   };
-#define ATUNNER_COUNTER(id, name, unit, meaning, metric, counted) add(Counter::id, counted);
+#define ATUNNER_COUNTER(id, name, unit, meaning, set, metric, counted) add(Counter::id, counted);
 #include "atunner/evidence/counter.def"
 #undef ATUNNER_COUNTER
   return counters;

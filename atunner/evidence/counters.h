@@ -1,5 +1,5 @@
 // One vocabulary for what a launch did, whoever counted it: counter.def. A value says where it
-// comes from: measured by Nsight Compute on a GPU, or counted by the virtual GPU.
+// comes from: measured by CUPTI or Nsight Compute on a GPU, or counted by the virtual GPU.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,28 @@
 namespace atunner::evidence {
 
 enum class Counter : uint8_t {
-#define ATUNNER_COUNTER(id, name, unit, meaning, metric, counted) id,
+#define ATUNNER_COUNTER(id, name, unit, meaning, set, metric, counted) id,
 #include "atunner/evidence/counter.def"
 #undef ATUNNER_COUNTER
   kCount
+};
+
+/// When a counter is read on a GPU.
+enum class ReadSet : uint8_t {
+  kLaunch,  ///< not at all: it follows from the launch
+  kFirst,   ///< of every kernel of interest; all of them fit one pass
+  kRest,    ///< where further passes are worth their time
 };
 
 struct CounterInfo {
   std::string_view name;
   std::string_view unit;
   std::string_view meaning;
-  std::string_view metric;  ///< of Nsight Compute; "" = it has none
+  ReadSet set = ReadSet::kRest;
+  std::string_view metric;  ///< of Nsight Compute and CUPTI, metric_expression.h; "" = none
   bool counted = false;     ///< the virtual GPU gives it
 };
 const CounterInfo& InfoOf(Counter counter);
-/// nullopt for a metric that no counter stands for.
-std::optional<Counter> CounterOfMetric(std::string_view metric);
 std::optional<Counter> CounterOfName(std::string_view name);
 
 enum class Origin : uint8_t { kMeasured, kCounted };

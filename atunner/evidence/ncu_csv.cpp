@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
+
+#include "atunner/evidence/measured.h"
 
 namespace atunner::evidence {
 namespace {
@@ -93,39 +96,71 @@ class Table {
   Row header_;
 };
 
-void Add(MeasuredLaunch& launch, const std::string& metric, const std::string& unit,
-         const std::string& cell) {
-  const auto counter = CounterOfMetric(metric);
-  const auto value = Number(cell);
-  if (counter && value) launch.counters[*counter] = {*value * FactorOf(unit), Origin::kMeasured};
+/// ncu's details page calls metrics by labels, unless it is told `--print-metric-name name`.
+std::string MetricOfLabel(const std::string& label) {
+  static const std::map<std::string, std::string, std::less<>> kMetrics = {
+      {"Duration", "gpu__time_duration.sum"},
+      {"Grid Size", "launch__grid_size"},
+      {"Block Size", "launch__block_size"},
+      {"Registers Per Thread", "launch__registers_per_thread"},
+      {"Waves Per SM", "launch__waves_per_multiprocessor"},
+      {"Theoretical Occupancy", "sm__maximum_warps_per_active_cycle_pct"},
+      {"Achieved Occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active"},
+      {"DRAM Throughput", "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
+      {"L1/TEX Hit Rate", "l1tex__t_sector_hit_rate.pct"},
+      {"Executed Instructions", "smsp__inst_executed.sum"},
+      {"Issue Slots Busy", "smsp__issue_active.avg.pct_of_peak_sustained_active"},
+      {"Avg. Active Threads Per Warp", "smsp__thread_inst_executed_per_inst_executed.ratio"},
+  };
+  const auto found = kMetrics.find(label);
+  return found == kMetrics.end() ? label : found->second;
+}
+
+/// A launch with its metrics in base units.
+struct RawLaunch {
+  std::string kernel;
+  Metrics metrics;
+  std::vector<NcuRule> rules;
+
+  void Add(const std::string& metric, const std::string& unit, const std::string& cell) {
+    if (const auto value = Number(cell)) metrics[MetricOfLabel(metric)] = *value * FactorOf(unit);
+  }
+};
+
+std::vector<MeasuredLaunch> Translated(std::vector<RawLaunch> raw) {
+  std::vector<MeasuredLaunch> launches;
+  for (RawLaunch& one : raw)
+    launches.push_back(
+        {std::move(one.kernel), MeasuredCounters(one.metrics), std::move(one.rules)});
+  return launches;
 }
 
 /// Launches by the row's id, or kernels by name where rows have none.
 class Launches {
  public:
-  MeasuredLaunch& Of(const Table& table, const Row& row) {
+  RawLaunch& Of(const Table& table, const Row& row) {
     const std::string kernel = table.At(row, "Kernel Name");
     const std::string key = table.Has("ID") ? table.At(row, "ID") : kernel;
     const auto [at, is_new] = index_.emplace(key, all_.size());
     if (is_new) all_.push_back({kernel, {}, {}});
     return all_[at->second];
   }
-  std::vector<MeasuredLaunch> Take() { return std::move(all_); }
+  std::vector<RawLaunch> Take() { return std::move(all_); }
 
  private:
   std::map<std::string, size_t> index_;
-  std::vector<MeasuredLaunch> all_;
+  std::vector<RawLaunch> all_;
 };
 
-Result<std::vector<MeasuredLaunch>> ReadRows(const Table& table, std::string_view text) {
+Result<std::vector<RawLaunch>> ReadRows(const Table& table, std::string_view text) {
   const bool summary = table.Has("Average");
   Launches launches;
   while (!text.empty()) {
     ATUNNER_TRY(const Row row, TakeRow(text));
     if (row.size() < 2) continue;
-    MeasuredLaunch& launch = launches.Of(table, row);
-    Add(launch, table.At(row, "Metric Name"), table.At(row, "Metric Unit"),
-        table.At(row, summary ? "Average" : "Metric Value"));
+    RawLaunch& launch = launches.Of(table, row);
+    launch.Add(table.At(row, "Metric Name"), table.At(row, "Metric Unit"),
+               table.At(row, summary ? "Average" : "Metric Value"));
     const std::string rule = table.At(row, "Rule Name");
     if (!rule.empty())
       launch.rules.push_back({rule, table.At(row, "Rule Description"),
@@ -134,15 +169,15 @@ Result<std::vector<MeasuredLaunch>> ReadRows(const Table& table, std::string_vie
   return launches.Take();
 }
 
-Result<std::vector<MeasuredLaunch>> ReadWide(const Table& table, std::string_view text) {
+Result<std::vector<RawLaunch>> ReadWide(const Table& table, std::string_view text) {
   ATUNNER_TRY(const Row units, TakeRow(text));
-  std::vector<MeasuredLaunch> launches;
+  std::vector<RawLaunch> launches;
   while (!text.empty()) {
     ATUNNER_TRY(const Row row, TakeRow(text));
     if (row.size() < 2) continue;
-    MeasuredLaunch launch{table.At(row, "Kernel Name"), {}, {}};
+    RawLaunch launch{table.At(row, "Kernel Name"), {}, {}};
     for (size_t i = 0; i < std::min(row.size(), table.header().size()); ++i)
-      Add(launch, table.header()[i], i < units.size() ? units[i] : "", row[i]);
+      launch.Add(table.header()[i], i < units.size() ? units[i] : "", row[i]);
     launches.push_back(std::move(launch));
   }
   return launches;
@@ -160,7 +195,9 @@ Result<std::vector<MeasuredLaunch>> ParseNcuCsv(std::string_view text) {
     }
     ATUNNER_TRY(const Row header, TakeRow(text));
     const Table table(header);
-    return table.Has("Metric Name") ? ReadRows(table, text) : ReadWide(table, text);
+    ATUNNER_TRY(auto launches,
+                table.Has("Metric Name") ? ReadRows(table, text) : ReadWide(table, text));
+    return Translated(std::move(launches));
   }
   return Invalid("there is no header with \"Kernel Name\"", "ncu's CSV",
                  "record it by: ncu --csv --page raw ./app > counters.csv");

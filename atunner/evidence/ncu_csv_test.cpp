@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
+
+#include "atunner/base/files.h"
 
 namespace atunner::evidence {
 namespace {
@@ -62,6 +66,53 @@ TEST(NcuCsv, ReadsTheRawPageWithItsRowOfUnits) {
   EXPECT_DOUBLE_EQ(*ValueOf((*launches)[0].counters, Counter::kDramBytes), 1.5e9);
   EXPECT_DOUBLE_EQ(*ValueOf((*launches)[1].counters, Counter::kGrid), 64);
   EXPECT_FALSE(ValueOf((*launches)[1].counters, Counter::kDramBytes));
+}
+
+/// What ncu 2025.3.1 printed of three kernels on an H100.
+std::vector<MeasuredLaunch> Golden(const std::string& name) {
+  const auto text = ReadFile(Path(ATUNNER_SOURCE_DIR) / "atunner/evidence/testdata" / name,
+                             1 << 20);
+  EXPECT_TRUE(text) << name;
+  auto launches = ParseNcuCsv(text.value_or(""));
+  EXPECT_TRUE(launches) << name;
+  return launches.value_or(std::vector<MeasuredLaunch>());
+}
+
+TEST(NcuCsv, ReadsTheLabelsOfTheDetailsPage) {
+  const auto launches = Golden("ncu_details.csv");
+  ASSERT_EQ(launches.size(), 2U);
+  const MeasuredLaunch& banks = launches[1];
+  EXPECT_EQ(banks.kernel, "banks(float *, const float *, int)");
+  EXPECT_DOUBLE_EQ(*ValueOf(banks.counters, Counter::kTime), 172832);
+  EXPECT_DOUBLE_EQ(*ValueOf(banks.counters, Counter::kGrid), 4096);
+  EXPECT_DOUBLE_EQ(*ValueOf(banks.counters, Counter::kRegisters), 32);
+  EXPECT_DOUBLE_EQ(*ValueOf(banks.counters, Counter::kDramShare), 2.91);
+  EXPECT_DOUBLE_EQ(*ValueOf(banks.counters, Counter::kAchievedOccupancy), 89.05);
+  const auto rule = std::ranges::find(banks.rules, "LaunchConfiguration", &NcuRule::name);
+  ASSERT_NE(rule, banks.rules.end());
+  EXPECT_GT(rule->speedup_percent, 0);
+}
+
+TEST(NcuCsv, ReadsARawPageOfSelectedMetrics) {
+  const auto launches = Golden("ncu_raw.csv");
+  ASSERT_EQ(launches.size(), 3U);
+  const CounterSet& strided = launches[1].counters;
+  EXPECT_DOUBLE_EQ(*ValueOf(strided, Counter::kLoadSectors), 16);
+  EXPECT_DOUBLE_EQ(*ValueOf(strided, Counter::kLoadSectorCount), 8388608);
+  EXPECT_DOUBLE_EQ(*ValueOf(strided, Counter::kLoadBytes), 8);
+  const CounterSet& banks = launches[2].counters;
+  EXPECT_DOUBLE_EQ(*ValueOf(banks, Counter::kSharedRequests), 1048576 + 131072);
+  EXPECT_DOUBLE_EQ(*ValueOf(banks, Counter::kSharedWavefronts), 33581667 + 131269);
+  EXPECT_DOUBLE_EQ(*ValueOf(banks, Counter::kBankConflicts), 32533193);
+}
+
+TEST(NcuCsv, ReadsASummaryOfThreeKernels) {
+  const auto launches = Golden("ncu_summary.csv");
+  ASSERT_EQ(launches.size(), 3U);
+  for (const MeasuredLaunch& launch : launches) {
+    EXPECT_GT(*ValueOf(launch.counters, Counter::kDramBytes), 1e6) << launch.kernel;
+    EXPECT_GT(*ValueOf(launch.counters, Counter::kTime), 1e4) << launch.kernel;
+  }
 }
 
 TEST(NcuCsv, RefusesOtherTexts) {

@@ -3,8 +3,11 @@
 // Candidates that are not compiled yet go through candidate_compiler.h.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +49,9 @@ struct JudgeTask {
   bool reproducible = false;
 };
 
+/// Metrics of a launch by name, as CUPTI counted them.
+using LaunchMetrics = std::map<std::string, double, std::less<>>;
+
 class Judge {
  public:
   virtual ~Judge() = default;
@@ -62,6 +68,12 @@ class Judge {
   /// A Baseline without a number says why in its note.
   virtual Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate,
                                          int pairs, uint64_t seed) = 0;
+  /// The GPU's counters of each launch of the candidate, which is verified briefly first; L2 is
+  /// empty before the first launch. Metrics that the chip lacks are left out. kUnsupported on a
+  /// device that only predicts, kUnavailable where nobody may count, which the text explains.
+  virtual Result<std::vector<LaunchMetrics>> Count(const CandidateKernel& candidate,
+                                                   std::span<const std::string> metrics,
+                                                   uint64_t seed);
 };
 
 }  // namespace atunner

@@ -175,6 +175,27 @@ Result<Comparison> LocalJudge::Compare(const CandidateKernel& baseline,
   return harness_->Compare(*first, *second, pairs, Secret(seed));
 }
 
+Result<std::vector<LaunchMetrics>> Judge::Count(const CandidateKernel&,
+                                                std::span<const std::string>, uint64_t) {
+  return Fail(ErrorCode::kUnsupported, "a device that predicts has no counters");
+}
+
+Result<std::vector<LaunchMetrics>> LocalJudge::Count(const CandidateKernel& candidate,
+                                                     std::span<const std::string> metrics,
+                                                     uint64_t seed) {
+  if (timed_ == nullptr) return Judge::Count(candidate, metrics, seed);
+  ATUNNER_TRY(Verifier * verifier, VerifierFor(seed));
+  ATUNNER_TRY(const auto kernel, Prove(*verifier, candidate, VerifyLevel::kBaseline));
+  ATUNNER_TRY(const MetricValues values, harness_->Count(*kernel, metrics, Secret(seed)));
+  std::vector<LaunchMetrics> launches;
+  for (const std::vector<double>& row : values.of_launch) {
+    LaunchMetrics& launch = launches.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i)
+      if (std::isfinite(row[i])) launch[values.metrics[i]] = row[i];
+  }
+  return launches;
+}
+
 Result<Baseline> LocalJudge::CompareVendor(const std::string& name,
                                            const CandidateKernel& candidate, int pairs,
                                            uint64_t seed) {

@@ -29,6 +29,9 @@ class LocalJudge : public Judge {
                              int pairs, uint64_t seed) override;
   Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate,
                                  int pairs, uint64_t seed) override;
+  Result<std::vector<LaunchMetrics>> Count(const CandidateKernel& candidate,
+                                           std::span<const std::string> metrics,
+                                           uint64_t seed) override;
 
  private:
   Result<std::unique_ptr<Verifier>> MakeVerifier(uint64_t seed) const;

@@ -98,6 +98,24 @@ Result<Baseline> DecodeBaseline(const Json& json) {
   return FromJson<Baseline>(json);
 }
 
+Json Encode(const std::vector<LaunchMetrics>& launches) {
+  Json list = Json::array();
+  for (const LaunchMetrics& launch : launches) {
+    Json& metrics = list.emplace_back(Json::object());
+    for (const auto& [name, value] : launch) metrics[name] = value;
+  }
+  return {{"launches", list}};
+}
+
+Result<std::vector<LaunchMetrics>> DecodeMetrics(const Json& json) {
+  std::vector<LaunchMetrics> launches;
+  for (const Json& metrics : json.at("launches")) {
+    LaunchMetrics& launch = launches.emplace_back();
+    for (const auto& [name, value] : metrics.items()) launch[name] = value.get<double>();
+  }
+  return launches;
+}
+
 Json EncodeError(const Error& error) {
   return {{"error",
            {{"code", static_cast<int>(error.code)},
@@ -172,8 +190,13 @@ Result<Json> Serve(Judge& judge, const Json& request, std::string_view cubins) {
     ATUNNER_TRY(const JudgeAnswer answer, judge.Examine(candidate, DecodeOrder(request)));
     return Encode(answer);
   }
-  const int pairs = request.at("pairs");
   const uint64_t seed = request.at("seed");
+  if (op == "count") {
+    const auto metrics = request.at("metrics").get<std::vector<std::string>>();
+    ATUNNER_TRY(const auto launches, judge.Count(candidate, metrics, seed));
+    return Encode(launches);
+  }
+  const int pairs = request.at("pairs");
   if (op == "compare") {
     ATUNNER_TRY(const CandidateKernel baseline, DecodeCandidate(request.at("baseline"), cubins));
     ATUNNER_TRY(const Comparison comparison, judge.Compare(baseline, candidate, pairs, seed));
@@ -295,6 +318,19 @@ Result<Comparison> RunnerJudge::Compare(const CandidateKernel& baseline,
   request.Add("baseline", baseline, options_.binary_only);
   ATUNNER_TRY(const std::string reply, Call(request.Text(), 2 * options_.examine_timeout_seconds));
   return DecodeReply<Comparison>(reply, DecodeComparison);
+}
+
+Result<std::vector<LaunchMetrics>> RunnerJudge::Count(const CandidateKernel& candidate,
+                                                      std::span<const std::string> metrics,
+                                                      uint64_t seed) {
+  ATUNNER_RETURN_IF_ERROR(EnsureRunning());
+  Request request{{{"op", "count"}, {"seed", seed}, {"metrics", metrics}}, {}};
+  request.Add("candidate", candidate, options_.binary_only);
+  const auto reply = Call(request.Text(), options_.examine_timeout_seconds);
+  if (!reply)
+    return Fail(ErrorCode::kUnavailable,
+                "the runner " + worker_->death()->ToString() + " while it read counters");
+  return DecodeReply<std::vector<LaunchMetrics>>(*reply, DecodeMetrics);
 }
 
 Result<Baseline> RunnerJudge::CompareVendor(const std::string& name,

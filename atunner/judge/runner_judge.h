@@ -31,6 +31,9 @@ class RunnerJudge : public Judge {
                              int pairs, uint64_t seed) override;
   Result<Baseline> CompareVendor(const std::string& name, const CandidateKernel& candidate,
                                  int pairs, uint64_t seed) override;
+  Result<std::vector<LaunchMetrics>> Count(const CandidateKernel& candidate,
+                                           std::span<const std::string> metrics,
+                                           uint64_t seed) override;
   /// How often a runner had to be started again.
   int restarts() const { return restarts_; }
 

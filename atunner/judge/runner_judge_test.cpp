@@ -13,8 +13,11 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "atunner/model/json/json.h"
 
@@ -96,6 +99,16 @@ class ScriptedJudge : public Judge {
     baseline.name = name;
     baseline.note = "has no library";
     return baseline;
+  }
+  Result<std::vector<LaunchMetrics>> Count(const CandidateKernel& candidate,
+                                           std::span<const std::string> metrics,
+                                           uint64_t seed) override {
+    const std::string& script = candidate.module.ptx;
+    if (script == "killed") raise(SIGKILL);
+    if (script == "denied") return Fail(ErrorCode::kUnavailable, "no permission", "", "ask");
+    std::vector<LaunchMetrics> launches(2);
+    for (const std::string& metric : metrics) launches[1][metric] = static_cast<double>(seed) / 3;
+    return launches;
   }
 
  private:
@@ -297,6 +310,23 @@ TEST_F(RunnerJudgeTest, ComparisonsTravelAndADeathInOneIsAnError) {
   EXPECT_EQ(judge.CompareVendor("cuDNN", Script(""), 1, 1)->note, "has no library");
   EXPECT_FALSE(judge.Compare(Script("a"), Script("killed"), 1, 1));
   EXPECT_TRUE(judge.Examine(Script("echo"), Order())) << "and the session goes on";
+}
+
+TEST_F(RunnerJudgeTest, CountersTravelLaunchByLaunch) {
+  RunnerJudge judge(Options());
+  ASSERT_TRUE(judge.Begin(Task()));
+  const std::vector<std::string> metrics = {"dram__bytes.sum", "smsp__inst_executed.sum"};
+  const auto launches = judge.Count(Script("count"), metrics, 7);
+  ASSERT_TRUE(launches) << launches.error().ToString();
+  ASSERT_EQ(launches->size(), 2U);
+  EXPECT_TRUE(launches->front().empty());
+  EXPECT_EQ(launches->back().at("dram__bytes.sum"), 7.0 / 3);
+  EXPECT_EQ(launches->back().size(), 2U);
+  EXPECT_EQ(judge.Count(Script("denied"), metrics, 7).error().hint, "ask");
+  const auto killed = judge.Count(Script("killed"), metrics, 7);
+  ASSERT_FALSE(killed);
+  EXPECT_EQ(killed.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(judge.Count(Script("count"), metrics, 7)) << "and the session goes on";
 }
 
 TEST(ServeJudge, AnswersGarbageWithAnErrorAndGoesOn) {

@@ -62,6 +62,11 @@ class TimedCandidate : public TimedKernel {
     return {};
   }
 
+  Result<size_t> Launches(const TaskBuffers& buffers) override {
+    ATUNNER_TRY(const BoundPlan* plan, PlanFor(buffers));
+    return plan->steps.size();
+  }
+
   /// Copies the inputs just drawn into the module's symbols.
   Status Prepare(const TaskBuffers& buffers) override {
     ATUNNER_TRY(const BoundPlan* plan, PlanFor(buffers));
@@ -150,14 +155,39 @@ Status Harness::EnqueueFingerprints(const TaskBuffers& buffers) {
   return {};
 }
 
+Status Harness::PrepareRun(TimedKernel& kernel, const TaskBuffers& buffers,
+                           const InputInstance& instance) {
+  ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(verifier_.kernels(), instance));
+  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs(verifier_.kernels(), Poison::Fresh()));
+  ATUNNER_RETURN_IF_ERROR(kernel.Prepare(buffers));
+  ATUNNER_RETURN_IF_ERROR(device_.ResetPersistingL2());
+  return device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes());
+}
+
+Result<MetricValues> Harness::Count(TimedKernel& kernel, std::span<const std::string> metrics,
+                                    uint64_t seed) {
+  ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, 0));
+  const auto ended = [](const LaunchOutcome& outcome) -> Status {
+    if (outcome.completed()) return {};
+    return Fail(ErrorCode::kUnavailable, "failed while it was counted: " + outcome.message);
+  };
+  CountedRun run;
+  ATUNNER_TRY(run.launches, kernel.Launches(*buffers));
+  run.prepare = [&]() -> Status {
+    ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, NormalInputs(seed)));
+    return ended(device_.Synchronize());
+  };
+  run.launch = [&]() -> Status {
+    ATUNNER_RETURN_IF_ERROR(ended(kernel.Enqueue(*buffers)));
+    return ended(device_.Synchronize());
+  };
+  return CountMetrics(metrics, run);
+}
+
 Result<Harness::Sample> Harness::TakeSample(TimedKernel& kernel, const InputInstance& instance,
                                             uint32_t slot) {
   ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, slot));
-  ATUNNER_RETURN_IF_ERROR(buffers->DrawInputs(verifier_.kernels(), instance));
-  ATUNNER_RETURN_IF_ERROR(buffers->PoisonOutputs(verifier_.kernels(), Poison::Fresh()));
-  ATUNNER_RETURN_IF_ERROR(kernel.Prepare(*buffers));
-  ATUNNER_RETURN_IF_ERROR(device_.ResetPersistingL2());
-  ATUNNER_RETURN_IF_ERROR(device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes()));
+  ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, instance));
   Sample sample;
   ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
   sample.outcome = kernel.Enqueue(*buffers);

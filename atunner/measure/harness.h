@@ -10,11 +10,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "atunner/base/clock.h"
 #include "atunner/device/device.h"
+#include "atunner/device/range_profiler.h"
 #include "atunner/measure/statistics.h"
 #include "atunner/model/trial/performance.h"
 #include "atunner/model/trial/verdict.h"
@@ -30,6 +32,10 @@ class TimedKernel {
   /// Work before each run that is not timed.
   virtual Status Prepare(const TaskBuffers&) { return {}; }
   virtual LaunchOutcome Enqueue(const TaskBuffers& buffers) = 0;
+  /// Kernels that Enqueue starts. kUnsupported where that is not known.
+  virtual Result<size_t> Launches(const TaskBuffers&) {
+    return Fail(ErrorCode::kUnsupported, "the launches of a library are not known");
+  }
   /// Loads a fresh module and renews workspaces, so that nothing computed earlier can be
   /// remembered.
   virtual Status Renew() = 0;
@@ -69,6 +75,10 @@ class Harness {
   /// counter while the kernel runs back to back for 0.4 s and more, inputs as drawn once, caches
   /// as the run before left them. kUnsupported where nothing is counted.
   Result<double> EnergyOfRun(TimedKernel& kernel, double time_ns, uint64_t seed);
+  /// The GPU's counters of each launch of a run. Each pass gets the same fresh inputs, poisoned
+  /// outputs and an empty L2, as a timed sample does.
+  Result<MetricValues> Count(TimedKernel& kernel, std::span<const std::string> metrics,
+                             uint64_t seed);
   /// A B B A …: `pairs` pairs of samples on equal inputs; after 3 s no further one, once there are
   /// five.
   Result<Comparison> Compare(TimedKernel& baseline, TimedKernel& candidate, int pairs,
@@ -85,6 +95,8 @@ class Harness {
   /// Runs until the energy counter moves on; adds to `launches`. The counter's new value.
   Result<double> RunToTick(TimedKernel& kernel, const TaskBuffers& buffers, double time_ns,
                            int64_t& launches);
+  /// Inputs, outputs and L2 of a sample, as it finds them.
+  Status PrepareRun(TimedKernel& kernel, const TaskBuffers& buffers, const InputInstance& instance);
   Result<Sample> TakeSample(TimedKernel& kernel, const InputInstance& instance, uint32_t slot);
   struct WarmUp {
     int samples = 0;

@@ -65,6 +65,12 @@ TEST_F(EvidenceVerbs, ReadWhatNcuMeasured) {
   EXPECT_THAT(shown.out, HasSubstr("bottleneck: memory-bound"));
   EXPECT_THAT(shown.out, HasSubstr("measured"));
   EXPECT_NE(Run("$A explain --ncu row_sum.cu").exit_code, 0);
+  // What ncu printed of three kernels on an H100.
+  const std::string golden = std::string(ATUNNER_SOURCE_DIR) + "/atunner/evidence/testdata/";
+  const Json raw = ParseJson(Run("$A profile --json --ncu " + golden + "ncu_raw.csv").out).value();
+  ASSERT_EQ(raw["kernels"].size(), 3U);
+  EXPECT_EQ(raw["kernels"][1]["findings"][0]["bottleneck"], "uncoalesced");
+  EXPECT_EQ(raw["kernels"][2]["findings"][0]["bottleneck"], "bank-conflicts");
 }
 
 TEST_F(EvidenceVerbs, RewriteUntilNothingIsGained) {

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "atunner/evidence/counted.h"
+#include "atunner/evidence/measured.h"
+#include "atunner/judge/judge.h"
 #include "atunner/judge/predict.h"
 #include "atunner/judge/prediction_buffers.h"
 #include "atunner/vgpu/virtual_gpu.h"
@@ -14,16 +16,37 @@ namespace {
 
 constexpr uint64_t kLineBlocks = 8;  // of a launch, for costs by line
 
-LaunchProfile ProfileOf(const vgpu::EstimateInput& in) {
+LaunchProfile ProfileOf(const vgpu::EstimateInput& in, const evidence::CounterSet& measured) {
   LaunchProfile launch;
   launch.entry = in.resources.entry;
   launch.grid = in.shape.grid;
   launch.block = in.shape.block;
   launch.estimate = EstimateTime(in);
-  launch.counters = evidence::CountersOf(in, launch.estimate);
+  launch.counted = evidence::CountersOf(in, launch.estimate);
+  launch.counters = evidence::Merged(measured, launch.counted);
   launch.roofline = evidence::RooflineOf(launch.counters, *in.profile);
   launch.findings = evidence::Classify({launch.counters, launch.estimate.limiter, &in});
   return launch;
+}
+
+/// The GPU's counters of each launch.
+Result<std::vector<evidence::CounterSet>> MeasureLaunches(const KernelSpec& spec,
+                                                          const CandidateKernel& kernel,
+                                                          const Target& target,
+                                                          const ProfileRequest& request,
+                                                          Devices& devices) {
+  constexpr double kStartSeconds = 60;  // of the process, beside the launches
+  const auto judge = devices.MakeJudge(target, kStartSeconds + request.kernel.timeout_seconds);
+  JudgeTask task;
+  task.spec = spec;
+  task.launch_timeout_seconds = request.kernel.timeout_seconds;
+  ATUNNER_RETURN_IF_ERROR(judge->Begin(task));
+  ATUNNER_TRY(const auto launches,
+              judge->Count(kernel, evidence::MetricsOf(request.counters), task.seed));
+  std::vector<evidence::CounterSet> measured;
+  for (const LaunchMetrics& metrics : launches)
+    measured.push_back(evidence::MeasuredCounters(metrics));
+  return measured;
 }
 
 /// Blocks from all parts of the grid.
@@ -58,10 +81,13 @@ Json JsonOf(const LaunchProfile& launch) {
   Json counters = Json::array();
   for (const auto& [counter, value] : launch.counters) {
     const evidence::CounterInfo& info = evidence::InfoOf(counter);
-    counters.push_back({{"name", info.name},
-                        {"value", value.value},
-                        {"unit", info.unit},
-                        {"origin", evidence::Name(value.origin)}});
+    Json& json = counters.emplace_back(Json{{"name", info.name},
+                                            {"value", value.value},
+                                            {"unit", info.unit},
+                                            {"origin", evidence::Name(value.origin)}});
+    if (value.origin == evidence::Origin::kCounted) continue;
+    const auto counted = evidence::ValueOf(launch.counted, counter);
+    json["counted"] = counted ? Json(*counted) : Json();
   }
   Json findings = Json::array();
   for (const evidence::Finding& finding : launch.findings) {
@@ -91,13 +117,17 @@ const LaunchProfile& KernelProfile::Longest() const {
       launches, {}, [](const LaunchProfile& launch) { return launch.estimate.time_ns; });
 }
 
-Result<std::vector<LaunchProfile>> ProfileLaunches(const KernelSpec& spec,
-                                                   const CandidateKernel& kernel,
-                                                   const Target& target) {
+Result<std::vector<LaunchProfile>> ProfileLaunches(
+    const KernelSpec& spec, const CandidateKernel& kernel, const Target& target,
+    const std::vector<evidence::CounterSet>& measured) {
   vgpu::VirtualGpu device(target.profile);
   device.Calibrate(target.calibration);
   std::vector<LaunchProfile> launches;
-  device.Observe([&](const vgpu::EstimateInput& input) { launches.push_back(ProfileOf(input)); });
+  device.Observe([&](const vgpu::EstimateInput& input) {
+    const size_t i = launches.size();
+    launches.push_back(
+        ProfileOf(input, i < measured.size() ? measured[i] : evidence::CounterSet()));
+  });
   ATUNNER_TRY(PredictionBuffers buffers, PredictionBuffers::Make(device, spec));
   ATUNNER_TRY(const auto module, device.Load(kernel.module));
   ATUNNER_RETURN_IF_ERROR(PredictPlan(device, spec, kernel, *module, buffers));
@@ -107,7 +137,8 @@ Result<std::vector<LaunchProfile>> ProfileLaunches(const KernelSpec& spec,
 
 Result<KernelProfile> Profile(const ProfileRequest& request, Services& services,
                               const EventSink& events) {
-  ATUNNER_TRY(const Target target, TargetOf(request.kernel, services.devices));
+  ATUNNER_TRY(Target target, TargetOf(request.kernel, services.devices));
+  if (target.real_index) target.calibration = Calibration::Expected(target.profile);
   ATUNNER_TRY(const auto compiler, services.compilers.Open(kCompileTimeoutSeconds));
   ATUNNER_TRY(const LoadedKernel kernel, LoadKernel(request.kernel, target, *compiler, events));
   KernelProfile profile;
@@ -119,7 +150,16 @@ Result<KernelProfile> Profile(const ProfileRequest& request, Services& services,
   profile.source_name = kernel.source_name;
   profile.source = kernel.source;
   profile.folder = kernel.folder;
-  ATUNNER_TRY(profile.launches, ProfileLaunches(kernel.spec, kernel.candidate, target));
+  std::vector<evidence::CounterSet> measured;
+  if (request.measure && target.real_index) {
+    auto counted = MeasureLaunches(kernel.spec, kernel.candidate, target, request,
+                                   services.devices);
+    if (counted)
+      measured = *std::move(counted);
+    else
+      profile.not_measured = counted.error().ToString();
+  }
+  ATUNNER_TRY(profile.launches, ProfileLaunches(kernel.spec, kernel.candidate, target, measured));
   for (const LaunchProfile& launch : profile.launches) profile.time_ns += launch.estimate.time_ns;
   if (request.lines)
     ATUNNER_RETURN_IF_ERROR(
@@ -132,6 +172,7 @@ Json ToJson(const KernelProfile& profile) {
             {"configuration", profile.configuration},
             {"target", profile.gpu},
             {"predicted_ns", profile.time_ns},
+            {"not_measured", profile.not_measured},
             {"bottleneck", evidence::Name(profile.Longest().findings.front().bottleneck)},
             {"launches", Json::array()},
             {"line_blocks", profile.line_blocks},

@@ -35,12 +35,16 @@ struct EvidenceFlags {
   std::string ncu;
 };
 
-void PrintCounters(const evidence::CounterSet& counters) {
+/// Beside a measured value stands what the virtual GPU counted.
+void PrintCounters(const evidence::CounterSet& counters, const evidence::CounterSet& counted = {}) {
   fmt::print("  {:<34} {:>14}  {:<16} {}\n", "counter", "value", "unit", "origin");
   for (const auto& [counter, value] : counters) {
     const evidence::CounterInfo& info = evidence::InfoOf(counter);
-    fmt::print("  {:<34} {:>14}  {:<16} {}\n", info.name, CounterText(value.value), info.unit,
-               evidence::Name(value.origin));
+    const auto other = evidence::ValueOf(counted, counter);
+    const bool both = value.origin == evidence::Origin::kMeasured && other;
+    fmt::print("  {:<34} {:>14}  {:<16} {}{}\n", info.name, CounterText(value.value), info.unit,
+               evidence::Name(value.origin),
+               both ? fmt::format(" (counted: {})", CounterText(*other)) : "");
   }
 }
 
@@ -92,6 +96,8 @@ void PrintHead(const jobs::KernelProfile& profile) {
   fmt::print("{} on {}: {} predicted{}\n", Printable(profile.kernel), profile.gpu,
              FormatTime(profile.time_ns),
              profile.configuration.empty() ? "" : "; configuration: " + profile.configuration);
+  if (!profile.not_measured.empty())
+    fmt::print("counters are counted, not measured: {}\n", Printable(profile.not_measured));
 }
 
 Result<int> PrintNcu(const std::string& file, const Common& common) {
@@ -130,7 +136,7 @@ Result<int> ProfileKernel(const EvidenceFlags& flags, const Context& context) {
     fmt::print("\n{}: grid {} x {} x {}, block {} x {} x {}\n", Printable(launch.entry),
                launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x, launch.block.y,
                launch.block.z);
-    PrintCounters(launch.counters);
+    PrintCounters(launch.counters, launch.counted);
     PrintRoofline(launch.roofline);
     PrintFindings(launch.findings);
   }
