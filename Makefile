@@ -12,6 +12,7 @@
 # make coverage  tests with gcov, then the share of lines that they reach, by room
 # make web       builds the dashboard (needs npm); make build then puts it into the program
 # make web-test  its tests, and Chromium drives its pages
+# make chart-test renders the Helm chart and validates its objects (needs npm, and python3)
 # make bench-gpu times rows, products and matrix products on the GPU of this machine
 #                (docs/benchmarks.md has the other commands)
 # make clean     removes build/
@@ -19,7 +20,7 @@
 # DEV_FLAGS holds further flags of cmake for make test.
 .PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
         check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test \
-        bench-gpu clean help
+        chart-test bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 TIDY ?= changed
@@ -62,6 +63,9 @@ web:
 
 web-test: web
 	cd $(WEB) && npm test && npm run test:page
+
+chart-test:
+	cd deploy/helm/test && npm ci --no-audit --no-fund --ignore-scripts && npm test
 
 check:  # -k: all findings of all parts
 	@scripts/install_dependencies.sh check

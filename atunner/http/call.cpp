@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <cctype>
@@ -9,6 +10,9 @@
 #include <exception>
 #include <string_view>
 #include <utility>
+
+#include "atunner/http/tls.h"
+#include "atunner/http/transport.h"
 
 namespace atunner::http {
 namespace {
@@ -18,10 +22,15 @@ namespace beast = boost::beast;
 using boost::system::error_code;
 
 constexpr size_t kChunk = size_t{64} << 10;
+constexpr const char* kOriginHint = "write http://HOST:PORT or https://HOST:PORT";
 
 std::unexpected<Error> Broken(const Origin& origin, const error_code& error) {
   if (error == beast::error::timeout)
     return Fail(ErrorCode::kTimeout, "the server does not answer in time", origin.Text());
+  if (error.category() == asio::error::get_ssl_category())
+    return Fail(ErrorCode::kUnavailable,
+                "the server's certificate is not accepted: " + error.message(), origin.Text(),
+                "name its authority by --ca FILE, and the server as its certificate does");
   return Fail(ErrorCode::kUnavailable, "no answer from the server: " + error.message(),
               origin.Text(), "is `atunner serve` running there?");
 }
@@ -32,10 +41,12 @@ class Exchange {
  public:
   Exchange(const Origin& origin, const CallOptions& options)
       : origin_(origin), options_(options), stream_(context_) {
-    stream_.expires_after(std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1e3)));
+    stream_.tcp.expires_after(
+        std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1e3)));
   }
 
   Result<Response> Run(const Request& request) {
+    if (origin_.tls) ATUNNER_RETURN_IF_ERROR(Encrypt());
     asio::co_spawn(context_, Steps(request), asio::detached);
     context_.run();
     if (!problem_.empty()) return Fail(ErrorCode::kUnavailable, problem_, origin_.Text());
@@ -52,10 +63,21 @@ class Exchange {
     if (!error_) co_await Receive(request.method == "HEAD");
   }
 
+  Status Encrypt() {
+    ATUNNER_RETURN_IF_ERROR(TrustAuthorities(tls_, origin_.authorities));
+    stream_.Encrypt(tls_);
+    if (SSL_set_tlsext_host_name(stream_.tls->native_handle(), origin_.host.c_str()) != 1)
+      return Fail(ErrorCode::kInternal, "the host's name cannot be set", origin_.Text());
+    stream_.tls->set_verify_callback(asio::ssl::host_name_verification(origin_.host));
+    return {};
+  }
+
   asio::awaitable<void> Connect() {
     asio::ip::tcp::resolver resolver(context_);
     const auto found = co_await resolver.async_resolve(origin_.host, origin_.port, Into());
-    if (!error_) co_await stream_.async_connect(found, Into());
+    if (!error_) co_await stream_.tcp.async_connect(found, Into());
+    if (!error_ && stream_.tls)
+      co_await stream_.tls->async_handshake(asio::ssl::stream_base::client, Into());
   }
 
   template <class Body>
@@ -123,7 +145,8 @@ class Exchange {
   const Origin& origin_;
   const CallOptions& options_;
   asio::io_context context_;
-  beast::tcp_stream stream_;
+  asio::ssl::context tls_{asio::ssl::context::tls_client};
+  Transport stream_;
   beast::flat_buffer buffer_;
   error_code error_;
   std::string problem_;
@@ -133,15 +156,13 @@ class Exchange {
 }  // namespace
 
 Result<Origin> ParseOrigin(const std::string& text, const std::string& field) {
-  constexpr std::string_view kScheme = "http://";
-  if (text.starts_with("https://"))
-    return Fail(ErrorCode::kUnsupported, "https is not supported yet", field,
-                "put a TLS tunnel before the server, and name its local end");
-  if (!text.starts_with(kScheme))
-    return Invalid("'" + text + "' is no server", field, "write http://HOST:PORT");
-  std::string rest = text.substr(kScheme.size());
-  if (rest.ends_with('/')) rest.pop_back();
   Origin origin;
+  origin.tls = text.starts_with("https://");
+  if (!origin.tls && !text.starts_with("http://"))
+    return Invalid("'" + text + "' is no server", field, kOriginHint);
+  if (origin.tls) origin.port = "443";
+  std::string rest = text.substr(text.find("//") + 2);
+  if (rest.ends_with('/')) rest.pop_back();
   const size_t colon = rest.rfind(':');
   origin.host = rest.substr(0, colon);
   if (colon != std::string::npos) origin.port = rest.substr(colon + 1);
@@ -149,7 +170,7 @@ Result<Origin> ParseOrigin(const std::string& text, const std::string& field) {
                                           [](unsigned char c) { return std::isdigit(c); });
   const bool plain = origin.host.find_first_of("/?#@ ") == std::string::npos;
   if (origin.host.empty() || origin.port.empty() || !digits || !plain)
-    return Invalid("'" + text + "' is no server", field, "write http://HOST:PORT");
+    return Invalid("'" + text + "' is no server", field, kOriginHint);
   return origin;
 }
 

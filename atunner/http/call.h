@@ -9,11 +9,13 @@
 
 namespace atunner::http {
 
-/// "http://HOST[:PORT]".
+/// "http://HOST[:PORT]" or "https://HOST[:PORT]".
 struct Origin {
   std::string host;
   std::string port = "80";
-  std::string Text() const { return "http://" + host + ":" + port; }
+  bool tls = false;
+  Path authorities;  ///< PEM file of certificates to trust beside the system's; "" for none
+  std::string Text() const { return (tls ? "https://" : "http://") + host + ":" + port; }
 };
 
 /// kInvalidInput for another scheme, a path or a missing host; the error is about `field`.
@@ -26,8 +28,8 @@ struct CallOptions {
 };
 
 /// Sends `request` (method, target, headers, and `body` or `file`) and waits for the answer,
-/// whatever its status. kUnavailable if the server cannot be reached or breaks off, kTimeout if it
-/// is slow.
+/// whatever its status. kUnavailable if the server cannot be reached, breaks off or shows a
+/// certificate that is not trusted or of another host, kTimeout if it is slow.
 Result<Response> Call(const Origin& origin, const Request& request,
                       const CallOptions& options = {});
 

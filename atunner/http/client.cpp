@@ -1,7 +1,6 @@
 #include "atunner/http/client.h"
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -15,7 +14,7 @@
 #include <exception>
 #include <functional>
 
-#include "atunner/base/files.h"
+#include "atunner/http/tls.h"
 
 namespace atunner::http {
 namespace {
@@ -24,28 +23,10 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using Failure = boost::system::error_code;
 
-/// Where distributions keep the certificates of their authorities.
-constexpr std::array kAuthorities = {
-    "/etc/ssl/certs/ca-certificates.crt",  // Debian, Ubuntu, Arch
-    "/etc/pki/tls/certs/ca-bundle.crt",    // Fedora, RHEL
-    "/etc/ssl/ca-bundle.pem",              // SUSE
-    "/etc/ssl/cert.pem",                   // Alpine
-};
-
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return lower;
-}
-
-Status LoadAuthorities(asio::ssl::context& context) {
-  context.set_verify_mode(asio::ssl::verify_peer);
-  Failure ignored;
-  context.set_default_verify_paths(ignored);  // also $SSL_CERT_FILE and $SSL_CERT_DIR
-  for (const char* file : kAuthorities) {
-    if (Exists(file)) context.load_verify_file(file, ignored);
-  }
-  return {};
 }
 
 /// One exchange. Every step is an asynchronous operation with a deadline, waited for at once.
@@ -60,7 +41,7 @@ class Exchange {
       return Talk(stream, stream);
     }
     asio::ssl::context tls(asio::ssl::context::tls_client);
-    ATUNNER_RETURN_IF_ERROR(LoadAuthorities(tls));
+    ATUNNER_RETURN_IF_ERROR(TrustAuthorities(tls));
     beast::ssl_stream<beast::tcp_stream> stream(context_, tls);
     if (SSL_set_tlsext_host_name(stream.native_handle(), url_.host.c_str()) != 1)
       return Fail(ErrorCode::kInternal, "the host's name cannot be set", url_.host);

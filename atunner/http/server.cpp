@@ -1,365 +1,27 @@
 #include "atunner/http/server.h"
 
-#include <array>
-#include <atomic>
 #include <boost/asio.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <chrono>
-#include <condition_variable>
-#include <exception>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <limits>
-#include <list>
 #include <mutex>
-#include <system_error>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "atunner/http/connection.h"
+#include "atunner/http/tls.h"
 
 namespace atunner::http {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
 using asio::ip::tcp;
 using boost::system::error_code;
-using SteadyClock = std::chrono::steady_clock;
 
-constexpr size_t kChunk = size_t{64} << 10;
-constexpr std::chrono::milliseconds kLaterInterval{100};
-
-std::chrono::milliseconds Milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
-}
+constexpr std::chrono::milliseconds kNextTry{100};
 
 auto Into(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
-
-/// What all connections share.
-struct Shared {
-  const ServerOptions& options;
-  Handler& handler;
-  std::atomic<bool> draining = false;
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::list<std::function<void()>> enders;  ///< one of each connection
-};
-
-/// One client, from its connection to its end.
-class Connection : public std::enable_shared_from_this<Connection> {
- public:
-  Connection(tcp::socket socket, Shared& shared)
-      : stream_(std::move(socket)), shared_(shared), timer_(stream_.get_executor()) {
-    error_code ignored;
-    const auto remote = stream_.socket().remote_endpoint(ignored);
-    if (!ignored) remote_ = remote.address().to_string();
-    stream_.socket().set_option(tcp::no_delay(true), ignored);
-  }
-
-  asio::awaitable<void> Serve();
-  /// Ends the connection when its current answer is sent; a stream ends at once.
-  void EndSoon() {
-    asio::post(stream_.get_executor(), [self = shared_from_this()] {
-      if (self->sending_) self->sending_->Finish();
-      if (self->idle_) self->stream_.cancel();
-    });
-  }
-
- private:
-  using Parser = beast::http::request_parser<beast::http::buffer_body>;
-
-  /// Serves one request. False when the connection is to be closed.
-  asio::awaitable<bool> ServeOne();
-  asio::awaitable<bool> ReadHead(Parser& parser);
-  asio::awaitable<int> ReadBody(Parser& parser, const BodyPlan& plan, Request& request);
-  asio::awaitable<int> ReadInto(Parser& parser, const BodyPlan& plan, Request& request,
-                                std::ofstream& file);
-  asio::awaitable<void> Continue(Parser& parser);
-  Request HeadOf(const Parser& parser) const;
-  asio::awaitable<bool> Send(Response response, bool keep, bool head_only);
-  asio::awaitable<bool> SendBytes(Response response, bool keep, bool head_only);
-  asio::awaitable<bool> SendFile(Response response, bool keep);
-  asio::awaitable<void> SendStream(Response response);
-  asio::awaitable<Response> Wait(Response response);
-  asio::awaitable<std::string> NextBytes(Stream& source, const std::string& keep_alive, bool& end);
-  /// The time by which `bytes` more must have passed.
-  void AllowTimeFor(SteadyClock::time_point since, uint64_t bytes) {
-    const ServerOptions& options = shared_.options;
-    stream_.expires_at(since + Milliseconds(options.body_seconds +
-                                            static_cast<double>(bytes) / options.slowest_rate));
-  }
-
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  Shared& shared_;
-  asio::steady_timer timer_;
-  std::shared_ptr<Stream> sending_;
-  std::string remote_;
-  bool idle_ = false;
-};
-
-template <class Body>
-void FillHead(beast::http::response<Body>& out, const Response& response, bool keep) {
-  out.version(11);
-  out.result(static_cast<unsigned>(response.status));
-  out.reason(std::string(ReasonOf(response.status)));
-  for (const auto& [name, value] : response.headers.list()) out.set(name, value);
-  out.keep_alive(keep);
-}
-
-int StatusOf(const error_code& error) {
-  if (error == beast::http::error::header_limit) return 431;
-  if (error == beast::http::error::body_limit) return 413;
-  return 400;
-}
-
-/// True for what is the fault of the request's text, not of the network.
-bool IsMalformed(const error_code& error) {
-  return error.category() == make_error_code(beast::http::error::bad_method).category() &&
-         error != beast::http::error::end_of_stream && error != beast::http::error::partial_message;
-}
-
-asio::awaitable<void> Connection::Serve() {
-  while (co_await ServeOne()) {
-  }
-  error_code ignored;
-  stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-  // What the client still sends is read for a moment: closing with unread bytes would reset the
-  // connection, and the client would lose the answer.
-  stream_.expires_after(std::chrono::seconds(1));
-  std::array<char, 4096> unread;
-  for (int i = 0; i < 64 && !ignored; ++i)
-    co_await stream_.async_read_some(asio::buffer(unread), Into(ignored));
-}
-
-asio::awaitable<bool> Connection::ReadHead(Parser& parser) {
-  const ServerOptions& options = shared_.options;
-  error_code error;
-  if (buffer_.size() == 0) {
-    idle_ = true;
-    stream_.expires_after(Milliseconds(options.idle_seconds));
-    const size_t got = co_await stream_.async_read_some(buffer_.prepare(kChunk), Into(error));
-    buffer_.commit(got);
-    idle_ = false;
-    if (error) co_return false;
-  }
-  stream_.expires_after(Milliseconds(options.header_seconds));
-  co_await beast::http::async_read_header(stream_, buffer_, parser, Into(error));
-  if (IsMalformed(error))
-    co_await Send(shared_.handler.Refuse(StatusOf(error), error.message()), false, false);
-  co_return !error;
-}
-
-Request Connection::HeadOf(const Parser& parser) const {
-  const auto& message = parser.get();
-  Request request;
-  request.method = std::string(message.method_string());
-  request.target = std::string(message.target());
-  for (const auto& field : message)
-    request.headers.Set(std::string(field.name_string()), std::string(field.value()));
-  request.remote = remote_;
-  return request;
-}
-
-asio::awaitable<void> Connection::Continue(Parser& parser) {
-  if (!beast::iequals(parser.get()[beast::http::field::expect], "100-continue")) co_return;
-  beast::http::response<beast::http::empty_body> answer(beast::http::status::continue_, 11);
-  error_code ignored;
-  co_await beast::http::async_write(stream_, answer, Into(ignored));
-}
-
-asio::awaitable<int> Connection::ReadInto(Parser& parser, const BodyPlan& plan, Request& request,
-                                          std::ofstream& file) {
-  std::vector<char> chunk(kChunk);
-  const auto since = SteadyClock::now();
-  while (!parser.is_done()) {
-    auto& body = parser.get().body();
-    body.data = chunk.data();
-    body.size = chunk.size();
-    AllowTimeFor(since, request.bytes);
-    error_code error;
-    co_await beast::http::async_read(stream_, buffer_, parser, Into(error));
-    const size_t got = chunk.size() - body.size;
-    request.bytes += got;
-    if (error && error != beast::http::error::need_buffer)
-      co_return IsMalformed(error) ? StatusOf(error) : 408;
-    if (request.bytes > plan.max_bytes) co_return 413;
-    if (plan.file.empty())
-      request.body.append(chunk.data(), got);
-    else if (!file.write(chunk.data(), static_cast<std::streamsize>(got)))
-      co_return 503;
-  }
-  co_return 0;
-}
-
-asio::awaitable<int> Connection::ReadBody(Parser& parser, const BodyPlan& plan, Request& request) {
-  const auto length = parser.content_length();
-  if (length && *length > plan.max_bytes) co_return 413;
-  co_await Continue(parser);
-  std::ofstream file;
-  if (!plan.file.empty()) {
-    file.open(plan.file, std::ios::binary);
-    if (!file) co_return 503;
-    request.file = plan.file;
-  }
-  const int status = co_await ReadInto(parser, plan, request, file);
-  if (plan.file.empty()) co_return status;
-  file.close();
-  co_return status == 0 && !file ? 503 : status;
-}
-
-void RemoveFile(const Path& file) {
-  std::error_code ignored;
-  if (!file.empty()) std::filesystem::remove(file, ignored);
-}
-
-std::string BodyProblem(int status, const BodyPlan& plan) {
-  if (status == 413) return "the body has more than " + std::to_string(plan.max_bytes) + " bytes";
-  if (status == 503) return "the body cannot be written to disk";
-  if (status == 408) return "the body did not come in time";
-  return "the body is malformed";
-}
-
-asio::awaitable<bool> Connection::ServeOne() {
-  Parser parser;
-  parser.header_limit(shared_.options.header_bytes);
-  parser.body_limit(std::numeric_limits<uint64_t>::max());  // BodyPlan has the limit
-  if (!co_await ReadHead(parser)) co_return false;
-  Request request = HeadOf(parser);
-  const bool head_only = request.method == "HEAD";
-  bool keep = parser.keep_alive();
-  auto accepted = shared_.handler.Accept(request);
-  if (auto* refused = std::get_if<Response>(&accepted)) {
-    // What is left of the body is not read.
-    co_return co_await Send(std::move(*refused), keep && parser.is_done(), head_only);
-  }
-  const BodyPlan plan = std::get<BodyPlan>(accepted);
-  const int problem = co_await ReadBody(parser, plan, request);
-  if (problem != 0) {
-    RemoveFile(request.file);
-    co_return co_await Send(shared_.handler.Refuse(problem, BodyProblem(problem, plan)), false,
-                            head_only);
-  }
-  Response response = shared_.handler.Answer(request);
-  keep = keep && !shared_.draining;
-  co_return co_await Send(std::move(response), keep, head_only);
-}
-
-asio::awaitable<Response> Connection::Wait(Response response) {
-  while (response.later) {
-    auto ready = response.later();
-    if (ready) {
-      response = *std::move(ready);
-      continue;
-    }
-    timer_.expires_after(kLaterInterval);
-    error_code ignored;
-    co_await timer_.async_wait(Into(ignored));
-  }
-  co_return response;
-}
-
-asio::awaitable<bool> Connection::Send(Response response, bool keep, bool head_only) {
-  if (response.later) response = co_await Wait(std::move(response));
-  if (response.stream && !head_only) {
-    co_await SendStream(std::move(response));
-    co_return false;
-  }
-  if (!response.file.empty() && !head_only) co_return co_await SendFile(std::move(response), keep);
-  co_return co_await SendBytes(std::move(response), keep, head_only);
-}
-
-asio::awaitable<bool> Connection::SendBytes(Response response, bool keep, bool head_only) {
-  error_code error;
-  AllowTimeFor(SteadyClock::now(), response.body.size());
-  const bool without = response.status == 204 || response.status == 304;
-  if (head_only || without) {
-    beast::http::response<beast::http::empty_body> out;
-    FillHead(out, response, keep);
-    if (head_only) out.content_length(response.body.size());
-    co_await beast::http::async_write(stream_, out, Into(error));
-    co_return keep && !error;
-  }
-  beast::http::response<beast::http::string_body> out;
-  FillHead(out, response, keep);
-  out.body() = std::move(response.body);
-  out.prepare_payload();
-  co_await beast::http::async_write(stream_, out, Into(error));
-  co_return keep && !error;
-}
-
-asio::awaitable<bool> Connection::SendFile(Response response, bool keep) {
-  beast::http::response<beast::http::file_body> out;
-  FillHead(out, response, keep);
-  error_code error;
-  out.body().open(response.file.c_str(), beast::file_mode::scan, error);
-  if (error) {
-    co_return co_await SendBytes(shared_.handler.Refuse(404, "the file is gone"), keep, false);
-  }
-  AllowTimeFor(SteadyClock::now(), out.body().size());
-  out.prepare_payload();
-  co_await beast::http::async_write(stream_, out, Into(error));
-  co_return keep && !error;
-}
-
-asio::awaitable<std::string> Connection::NextBytes(Stream& source, const std::string& keep_alive,
-                                                   bool& end) {
-  const auto silence = SteadyClock::now() + Milliseconds(shared_.options.keep_alive_seconds);
-  for (;;) {
-    // The timer is set before the look at the stream, so that a change in between is not missed.
-    timer_.expires_at(silence);
-    auto [bytes, ended] = source.Take();
-    end = ended;
-    if (ended || !bytes.empty()) co_return std::move(bytes);
-    if (SteadyClock::now() >= silence && !keep_alive.empty()) co_return keep_alive;
-    error_code ignored;
-    co_await timer_.async_wait(Into(ignored));
-  }
-}
-
-asio::awaitable<void> Connection::SendStream(Response response) {
-  const std::shared_ptr<Stream> source = response.stream;
-  sending_ = source;
-  source->OnChange([weak = weak_from_this(), executor = stream_.get_executor()] {
-    asio::post(executor, [weak] {
-      if (const auto self = weak.lock()) self->timer_.cancel();
-    });
-  });
-  beast::http::response<beast::http::empty_body> head;
-  FillHead(head, response, false);
-  head.chunked(true);
-  beast::http::response_serializer<beast::http::empty_body> serializer(head);
-  error_code error;
-  AllowTimeFor(SteadyClock::now(), 0);
-  co_await beast::http::async_write_header(stream_, serializer, Into(error));
-  for (bool end = false; !end && !error;) {
-    const std::string bytes = co_await NextBytes(*source, response.keep_alive, end);
-    AllowTimeFor(SteadyClock::now(), bytes.size());
-    if (!bytes.empty())
-      co_await asio::async_write(stream_, beast::http::make_chunk(asio::buffer(bytes)),
-                                 Into(error));
-  }
-  if (!error) co_await asio::async_write(stream_, beast::http::make_chunk_last(), Into(error));
-  source->Close();
-  sending_ = nullptr;
-}
-
-/// Runs a connection and keeps it in the list of those that can be told to end.
-asio::awaitable<void> ServeConnection(std::shared_ptr<Connection> connection, Shared& shared) {
-  std::list<std::function<void()>>::iterator place;
-  {
-    const std::scoped_lock lock(shared.mutex);
-    place = shared.enders.insert(shared.enders.end(), [connection] { connection->EndSoon(); });
-  }
-  try {
-    co_await connection->Serve();
-  } catch (const std::exception&) {  // out of memory: this connection ends, the server does not
-  }
-  const std::scoped_lock lock(shared.mutex);
-  shared.enders.erase(place);
-  shared.ended.notify_all();
-}
 
 asio::awaitable<void> AcceptAll(tcp::acceptor& acceptor, asio::io_context& context,
                                 Shared& shared) {
@@ -368,7 +30,7 @@ asio::awaitable<void> AcceptAll(tcp::acceptor& acceptor, asio::io_context& conte
     tcp::socket socket = co_await acceptor.async_accept(asio::make_strand(context), Into(error));
     if (error == asio::error::operation_aborted) co_return;
     if (error) {  // no more file descriptors, for example
-      asio::steady_timer pause(acceptor.get_executor(), kLaterInterval);
+      asio::steady_timer pause(acceptor.get_executor(), kNextTry);
       co_await pause.async_wait(Into(error));
       continue;
     }
@@ -378,9 +40,7 @@ asio::awaitable<void> AcceptAll(tcp::acceptor& acceptor, asio::io_context& conte
       open = shared.enders.size();
     }
     if (open >= static_cast<size_t>(shared.options.connections)) continue;
-    const auto executor = socket.get_executor();
-    auto connection = std::make_shared<Connection>(std::move(socket), shared);
-    asio::co_spawn(executor, ServeConnection(std::move(connection), shared), asio::detached);
+    StartClient(std::move(socket), shared);
   }
 }
 
@@ -388,7 +48,13 @@ asio::awaitable<void> AcceptAll(tcp::acceptor& acceptor, asio::io_context& conte
 
 struct Server::Parts {
   Parts(const ServerOptions& chosen, Handler& handler)
-      : options(chosen), shared{options, handler, {}, {}, {}, {}} {}
+      : options(chosen), shared{options, handler, {}, {}, {}, {}, {}} {}
+
+  Status LoadCertificate() {
+    if (options.tls_certificate.empty() && options.tls_key.empty()) return {};
+    shared.tls.emplace(asio::ssl::context::tls_server);
+    return ShowCertificate(*shared.tls, options.tls_certificate, options.tls_key);
+  }
 
   Status Listen() {
     error_code error;
@@ -419,6 +85,7 @@ Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, Handler& handler) {
   auto parts = std::make_unique<Parts>(options, handler);
+  ATUNNER_RETURN_IF_ERROR(parts->LoadCertificate());
   ATUNNER_RETURN_IF_ERROR(parts->Listen());
   asio::co_spawn(parts->acceptor.get_executor(),
                  AcceptAll(parts->acceptor, parts->context, parts->shared), asio::detached);
@@ -449,7 +116,8 @@ void Server::Drain(double seconds) {
   });
   std::unique_lock lock(shared.mutex);
   for (const auto& end : shared.enders) end();
-  shared.ended.wait_for(lock, Milliseconds(seconds), [&] { return shared.enders.empty(); });
+  shared.ended.wait_for(lock, std::chrono::duration<double>(seconds),
+                        [&] { return shared.enders.empty(); });
 }
 
 }  // namespace atunner::http

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "atunner/base/files.h"
 #include "atunner/base/result.h"
 #include "atunner/http/message.h"
 
@@ -21,12 +22,15 @@ struct ServerOptions {
   double slowest_rate = 16384;  ///< bytes per second that a client must send or take
   double keep_alive_seconds = 15;
   int connections = 2000;  ///< at a time; more are closed at once
+  Path tls_certificate;    ///< PEM file of the certificate and its chain; "": no TLS
+  Path tls_key;            ///< PEM file of its private key
 };
 
 class Server {
  public:
-  /// Listens and answers from its own threads. kInvalidInput at "listen" where the address is wrong
-  /// or taken. `handler` must outlive the server.
+  /// Listens and answers from its own threads. `handler` must outlive the server. kInvalidInput at
+  /// "listen" where the address is wrong or taken, at "--tls-cert" or "--tls-key" where these files
+  /// give no TLS.
   static Result<std::unique_ptr<Server>> Start(const ServerOptions& options, Handler& handler);
   /// Drains for a second.
   ~Server();

@@ -3,10 +3,16 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "atunner/base/random.h"
@@ -267,6 +273,110 @@ TEST_F(ServerTest, RefusesAddressesInUse) {
   EXPECT_EQ(Server::Start(options, handler_).error().where, "listen");
   options.address = "nowhere";
   EXPECT_EQ(Server::Start(options, handler_).error().where, "listen");
+}
+
+/// The server shows a certificate for 127.0.0.1 that signs itself.
+class TlsTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    WriteSelfSigned(certificate_, key_);
+    ServerOptions options;
+    options.tls_certificate = certificate_;
+    options.tls_key = key_;
+    options.header_seconds = 0.3;
+    Start(options);
+  }
+  static void WriteSelfSigned(const Path& certificate, const Path& key) {
+    EVP_PKEY* const pair = EVP_EC_gen("P-256");
+    X509* const x509 = X509_new();
+    X509_set_version(x509, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x509), -3600);
+    X509_gmtime_adj(X509_getm_notAfter(x509), 24L * 3600);
+    X509_set_pubkey(x509, pair);
+    X509_NAME* const name = X509_get_subject_name(x509);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
+    X509_set_issuer_name(x509, name);
+    X509_EXTENSION* const names = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name,
+                                                      "IP:127.0.0.1");
+    X509_add_ext(x509, names, -1);
+    X509_sign(x509, pair, EVP_sha256());
+    WritePem(certificate, [&](BIO* to) { PEM_write_bio_X509(to, x509); });
+    WritePem(key, [&](BIO* to) {
+      PEM_write_bio_PrivateKey(to, pair, nullptr, nullptr, 0, nullptr, nullptr);
+    });
+    X509_EXTENSION_free(names);
+    X509_free(x509);
+    EVP_PKEY_free(pair);
+  }
+  static void WritePem(const Path& file, const std::function<void(BIO*)>& write) {
+    BIO* const to = BIO_new_file(file.c_str(), "w");
+    write(to);
+    BIO_free(to);
+  }
+  Origin Trusted(const std::string& host = "127.0.0.1") const {
+    return {host, std::to_string(server_->port()), true, certificate_};
+  }
+
+  Path certificate_ = folder_.path() / "certificate.pem";
+  Path key_ = folder_.path() / "key.pem";
+};
+
+TEST_F(TlsTest, AnswersUploadsAndStreams) {
+  const auto answer = Call(Trusted(), {.method = "POST", .target = "/x", .body = "hello "});
+  ASSERT_TRUE(answer) << answer.error().ToString();
+  EXPECT_EQ(answer->body, "POST /x hello 6");
+  ASSERT_TRUE(WriteFileAtomic(folder_.path() / "big", std::string(900'000, 'b')));
+  const auto sent = Call(Trusted(),
+                         {.method = "POST", .target = "/upload", .file = folder_.path() / "big"});
+  ASSERT_TRUE(sent) << sent.error().ToString();
+  EXPECT_EQ(Call(Trusted(), {.method = "GET", .target = "/file"})->body.size(), 900'000);
+  std::thread end([&] {
+    while (!handler_.stream) std::this_thread::yield();
+    handler_.stream->Finish();
+  });
+  EXPECT_EQ(Call(Trusted(), {.method = "GET", .target = "/stream"})->body, "first\n");
+  end.join();
+}
+
+TEST_F(TlsTest, ClientsWantATrustedCertificateOfTheRightHost) {
+  Origin unknown = Trusted();
+  unknown.authorities.clear();
+  const auto untrusted = Call(unknown, {.method = "GET", .target = "/x"});
+  ASSERT_FALSE(untrusted);
+  EXPECT_THAT(untrusted.error().what, HasSubstr("certificate is not accepted"));
+  EXPECT_THAT(untrusted.error().hint, HasSubstr("--ca"));
+  EXPECT_FALSE(Call(Trusted("localhost"), {.method = "GET", .target = "/x"}));
+  Origin wrong = Trusted();
+  wrong.authorities = key_;
+  EXPECT_EQ(Call(wrong, {.method = "GET", .target = "/x"}).error().where, "--ca");
+}
+
+TEST_F(TlsTest, PlainTextAndSilenceAreClosed) {
+  EXPECT_THAT(Raw("GET /x HTTP/1.1\r\nHost: x\r\n\r\n"), testing::Not(HasSubstr("200")));
+  const int silent = Connect();
+  ReadAll(silent);  // ends when the time for the handshake is over
+  ::close(silent);
+  EXPECT_EQ(handler_.answered, 0);
+  EXPECT_TRUE(Call(Trusted(), {.method = "GET", .target = "/x"}));
+}
+
+TEST_F(TlsTest, WrongFilesAreNamed) {
+  const auto problem = [&](const Path& certificate, const Path& key) {
+    ServerOptions options;
+    options.tls_certificate = certificate;
+    options.tls_key = key;
+    const auto started = Server::Start(options, handler_);
+    return started ? "" : started.error().where;
+  };
+  EXPECT_EQ(problem(certificate_, ""), "--tls-key");
+  EXPECT_EQ(problem("", key_), "--tls-cert");
+  EXPECT_EQ(problem(key_, key_), "--tls-cert");
+  EXPECT_EQ(problem(certificate_, folder_.path() / "none"), "--tls-key");
+  const Path other = folder_.path() / "other.pem";
+  WriteSelfSigned(folder_.path() / "other_certificate.pem", other);
+  EXPECT_EQ(problem(certificate_, other), "--tls-key");
 }
 
 }  // namespace

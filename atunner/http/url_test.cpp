@@ -36,7 +36,10 @@ TEST(Url, EncodedTextIsDecodedAgain) {
 TEST(Origin, HostAndPort) {
   EXPECT_EQ(ParseOrigin("http://host:8080/", "--server")->Text(), "http://host:8080");
   EXPECT_EQ(ParseOrigin("http://host", "--server")->port, "80");
-  EXPECT_EQ(ParseOrigin("https://host", "f").error().code, ErrorCode::kUnsupported);
+  const auto secure = ParseOrigin("https://host", "f");
+  ASSERT_TRUE(secure);
+  EXPECT_TRUE(secure->tls);
+  EXPECT_EQ(secure->Text(), "https://host:443");
   for (const char* text :
        {"", "host:80", "http://", "http://h:x", "http://h/p", "http://u@h:1", "http://h:"})
     EXPECT_EQ(ParseOrigin(text, "f").error().where, "f") << text;

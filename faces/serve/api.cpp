@@ -46,6 +46,11 @@ std::string CookieOf(const std::string& cookies) {
   return "";
 }
 
+constexpr const char* kLocalWorker = "local-worker";
+/// Wrong secrets of one address: a person who mistypes is not stopped, a guesser is.
+constexpr double kWrongSecretsPerSecond = 0.2;
+constexpr double kWrongSecretsAtOnce = 20;
+
 bool IsApi(const http::Url& url) { return !url.path.empty() && url.path[0] == "api"; }
 
 }  // namespace
@@ -98,7 +103,7 @@ std::optional<Caller> Api::CallerOf(const http::Request& request) {
   }
   // Hashes are compared, so that the time of a comparison tells nothing about the secret.
   if (platform::Sha256(secret) == platform::Sha256(context_.worker_secret))
-    return Caller{"local-worker", "local worker", platform::kWork | platform::kRead};
+    return Caller{kLocalWorker, "local worker", platform::kWork | platform::kRead};
   const auto token = context_.tokens.Check(secret);
   if (!token || !*token) return std::nullopt;
   return Caller{(*token)->id, (*token)->name, (*token)->scopes};
@@ -117,6 +122,31 @@ std::optional<http::Response> Api::RefuseOrigin(const http::Request& request,
   return Problem(403, "requests from pages of other servers are refused", request_id);
 }
 
+bool Api::MayAsk(const Caller& caller) {
+  const double rate = context_.options.requests_per_second;
+  if (rate <= 0 || caller.token.empty() || caller.token == kLocalWorker) return true;
+  return context_.rates.Take("token " + caller.token, rate, 4 * rate,
+                             context_.services.clock.Now());
+}
+
+http::Response Api::RefuseSecret(const http::Request& request, const std::string& request_id) {
+  const bool slow = SecretOf(request).empty() ||
+                    context_.rates.Take("address " + request.remote, kWrongSecretsPerSecond,
+                                        kWrongSecretsAtOnce, context_.services.clock.Now());
+  if (!slow) return TooMany("wrong tokens from this address", request_id);
+  context_.metrics.Add("atunner_refused_total", "");
+  http::Response refused = Problem(401, "a valid token is needed", request_id);
+  refused.headers.Set("WWW-Authenticate", "Bearer");
+  return refused;
+}
+
+http::Response Api::TooMany(const char* what, const std::string& request_id) {
+  context_.metrics.Add("atunner_refused_total", "");
+  http::Response refused = Problem(429, std::string("too many ") + what, request_id);
+  refused.headers.Set("Retry-After", "5");
+  return refused;
+}
+
 std::variant<Api::Admitted, http::Response> Api::Admit(const http::Request& request,
                                                        const std::string& request_id) {
   if (auto refused = RefuseOrigin(request, request_id)) return *std::move(refused);
@@ -133,12 +163,7 @@ std::variant<Api::Admitted, http::Response> Api::Admit(const http::Request& requ
   }
   if (!route->scope) return admitted;
   const auto caller = CallerOf(request);
-  if (!caller) {
-    context_.metrics.Add("atunner_refused_total", "");
-    http::Response refused = Problem(401, "a valid token is needed", request_id);
-    refused.headers.Set("WWW-Authenticate", "Bearer");
-    return refused;
-  }
+  if (!caller) return RefuseSecret(request, request_id);
   admitted.caller = *caller;
   const platform::Token held{"", "", caller->scopes, "", "", ""};
   if (held.May(*route->scope)) return admitted;
@@ -169,7 +194,11 @@ std::variant<http::BodyPlan, http::Response> Api::Accept(const http::Request& he
   auto admitted = Admit(head, request_id);
   if (auto* refused = std::get_if<http::Response>(&admitted))
     return Finish(std::move(*refused), head, {}, request_id);
-  const Route* route = std::get<Admitted>(admitted).match.route;
+  const Admitted& granted = std::get<Admitted>(admitted);
+  if (!MayAsk(granted.caller))
+    return Finish(TooMany("requests with this token", request_id), head, granted.caller,
+                  request_id);
+  const Route* route = granted.match.route;
   if (context_.draining && route != nullptr && route->method != "GET" &&
       route->scope != platform::kWork)
     return Finish(Problem(503, "the server is ending", request_id), head, {}, request_id);
@@ -219,7 +248,8 @@ http::Response Api::Finish(http::Response response, const http::Request& request
     response.headers.Set("Content-Security-Policy", kDataPolicy);
   context_.metrics.Add("atunner_http_requests_total",
                        Label("code", std::to_string(response.status)));
-  const bool chatter = caller.token == "local-worker" && response.status < 300;
+  Audit(response, request, caller, request_id);
+  const bool chatter = caller.token == kLocalWorker && response.status < 300;
   if (!chatter)
     context_.log.Write(response.status < 500 ? "info" : "error", "request",
                        {{"request_id", request_id},
@@ -229,6 +259,23 @@ http::Response Api::Finish(http::Response response, const http::Request& request
                         {"token", caller.token},
                         {"remote", request.remote}});
   return response;
+}
+
+void Api::Audit(const http::Response& response, const http::Request& request, const Caller& caller,
+                const std::string& request_id) {
+  const bool refused = response.status == 401 || response.status == 403 || response.status == 421 ||
+                       response.status == 429;
+  const bool reads = request.method.empty() || request.method == "GET" || request.method == "HEAD";
+  const std::string path = PathOf(request);
+  // What workers say about their jobs is in the events of these jobs.
+  const bool work = path.starts_with("/api/v1/work/");
+  if (!refused && (reads || work)) return;
+  Json entry{{"request_id", request_id},  {"method", request.method}, {"path", path},
+             {"status", response.status}, {"token", caller.token},    {"name", caller.name},
+             {"remote", request.remote}};
+  const std::string location = response.headers.Get("Location");
+  if (!location.empty()) entry["made"] = location;
+  context_.audit.Write(std::move(entry));
 }
 
 }  // namespace atunner::serve

@@ -31,11 +31,18 @@ class Api : public http::Handler {
                                              const std::string& request_id) const;
   /// nullopt for a wrong token.
   std::optional<Caller> CallerOf(const http::Request& request);
+  /// False for a token with too many requests.
+  bool MayAsk(const Caller& caller);
+  http::Response RefuseSecret(const http::Request& request, const std::string& request_id);
+  http::Response TooMany(const char* what, const std::string& request_id);
   http::BodyPlan PlanOf(const Route& route) const;
   http::Response Run(const http::Request& request, Admitted& admitted,
                      const std::string& request_id);
   http::Response Finish(http::Response response, const http::Request& request, const Caller& caller,
                         const std::string& request_id);
+  /// Writes what changed something or was refused into the audit log.
+  void Audit(const http::Response& response, const http::Request& request, const Caller& caller,
+             const std::string& request_id);
 
   ServeContext& context_;
 };

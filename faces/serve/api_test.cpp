@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "atunner/base/clock.h"
 #include "atunner/http/call.h"
@@ -45,6 +48,7 @@ class ApiTest : public testing::Test {
     options.workers = 0;
     options.require_tokens = require_tokens;
     options.upload_bytes = 1000;
+    options.requests_per_second = requests_per_second_;
     std::promise<std::string> url;
     auto ready = url.get_future();
     stop_ = std::stop_source();
@@ -101,6 +105,7 @@ class ApiTest : public testing::Test {
   std::thread thread_;
   http::Origin origin_;
   std::string token_;
+  double requests_per_second_ = 100;
 };
 
 TEST_F(ApiTest, AJobFromItsSubmissionToItsArtifact) {
@@ -305,6 +310,53 @@ TEST_F(ApiTest, TokensHaveScopes) {
   EXPECT_EQ(Ask("DELETE", "/api/v1/tokens/" + token["id"].get<std::string>()).status, 204);
   token_ = token["token"];
   EXPECT_EQ(Ask("GET", "/api/v1/status").status, 401);
+}
+
+TEST_F(ApiTest, TooManyRequestsOfOneTokenAreRefused) {
+  requests_per_second_ = 1;
+  const std::string busy = Token("read");
+  const std::string other = Token("read");
+  Start(true);
+  token_ = busy;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(Ask("GET", "/api/v1/status").status, 200);
+  const http::Response refused = Ask("GET", "/api/v1/status");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.Get("Retry-After"), "5");
+  EXPECT_EQ(Ask("GET", "/healthz").status, 200);
+  token_ = other;
+  EXPECT_EQ(Ask("GET", "/api/v1/status").status, 200);
+}
+
+TEST_F(ApiTest, GuessersAreSlowedDownAndOthersAreNot) {
+  const std::string reader = Token("read");
+  Start(true);
+  token_ = "atn_guess";
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Ask("GET", "/api/v1/status").status, 401);
+  EXPECT_EQ(Ask("GET", "/api/v1/status").status, 429);
+  token_ = reader;
+  EXPECT_EQ(Ask("GET", "/api/v1/status").status, 200);
+}
+
+TEST_F(ApiTest, ChangesAndRefusalsAreInTheAuditLog) {
+  const std::string submitter = Token("submit");
+  Start(true);
+  Ask("GET", "/api/v1/jobs");
+  token_ = submitter;
+  const http::Response made = Ask("POST", "/api/v1/jobs", kRelu);
+  Ask("GET", "/api/v1/openapi.yaml");
+  const Path file = DataFolder(fakes_.folder.path() / "runs.db") / "audit.jsonl";
+  const std::string text = ReadFile(file).value();
+  EXPECT_EQ(std::filesystem::status(file).permissions() & std::filesystem::perms::others_all,
+            std::filesystem::perms::none);
+  std::istringstream lines(text);
+  std::vector<Json> entries;
+  for (std::string line; std::getline(lines, line);) entries.push_back(ParseJson(line).value());
+  ASSERT_EQ(entries.size(), 2) << text;
+  EXPECT_EQ(entries[0]["status"], 401);
+  EXPECT_EQ(entries[1]["method"], "POST");
+  EXPECT_EQ(entries[1]["name"], "test");
+  EXPECT_EQ(entries[1]["made"], made.headers.Get("Location"));
+  EXPECT_THAT(text, Not(HasSubstr(submitter)));
 }
 
 TEST_F(ApiTest, BrowsersGetACookie) {

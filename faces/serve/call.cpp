@@ -102,10 +102,15 @@ http::Response ProblemOf(const Error& error, const std::string& request_id) {
   return Problem(status, error.what, request_id, fields);
 }
 
-http::Response WithETag(const Call& call, const std::string& etag, const Json& json) {
+http::Response WithETag(const Call& call, const std::string& etag,
+                        const std::function<std::string()>& body) {
   const std::string quoted = "\"" + etag + "\"";
   const bool same = call.request.headers.Get("If-None-Match").find(quoted) != std::string::npos;
-  http::Response response = same ? Empty(304) : JsonResponse(200, json);
+  http::Response response = Empty(same ? 304 : 200);
+  if (!same) {
+    response.headers.Set("Content-Type", "application/json");
+    response.body = body();
+  }
   response.headers.Set("ETag", quoted);
   response.headers.Set("Cache-Control", "no-cache");
   return response;
@@ -114,8 +119,9 @@ http::Response WithETag(const Call& call, const std::string& etag, const Json& j
 std::string RequestIdOf(const http::Request& request) {
   const std::string given = request.headers.Get("X-Request-Id");
   if (platform::IsSafeId(given)) return given;
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
+  // Names a line of the log, and protects nothing.
+  thread_local std::mt19937_64 random(std::random_device{}());
+  return fmt::format("{:016x}", random());
 }
 
 }  // namespace atunner::serve

@@ -1,6 +1,7 @@
 // One request on its way through a route, and the answers that routes give.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -48,8 +49,10 @@ http::Response Problem(int status, const std::string& detail, const std::string&
 /// The problem of an error: 404, 409, 422, 503 or 500, by its code and field.
 http::Response ProblemOf(const Error& error, const std::string& request_id);
 
-/// 304 if the client has this version already; `body` is made only if it has not.
-http::Response WithETag(const Call& call, const std::string& etag, const Json& json);
+/// 304 if the client has this version already; `body`, a text of JSON, is
+/// made only if it has not.
+http::Response WithETag(const Call& call, const std::string& etag,
+                        const std::function<std::string()>& body);
 
 /// A word that a header of a request brought, or a new one.
 std::string RequestIdOf(const http::Request& request);

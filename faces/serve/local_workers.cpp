@@ -1,6 +1,7 @@
 #include "faces/serve/local_workers.h"
 
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +68,8 @@ pid_t LocalWorkers::Start(int number) const {
   // Between fork and exec only calls that are safe in a signal handler.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != server) ::_exit(1);
+  // The server's sockets must not outlive it in a worker: a new server could not listen.
+  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   ::setpgid(0, 0);  // Ctrl-C goes to the server, which then ends its workers
   ::execve(argv[0], argv.data(), envp.data());
   ::_exit(127);

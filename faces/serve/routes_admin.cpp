@@ -11,7 +11,12 @@ namespace atunner::serve {
 namespace {
 
 constexpr const char* kCookie = "atunner_session=";
-constexpr const char* kCookieRules = "; Path=/; HttpOnly; SameSite=Strict";
+
+/// Over TLS the browser must never send the cookie in plain text.
+std::string CookieRules(const Call& call) {
+  const bool tls = !call.context.options.tls_certificate.empty();
+  return std::string("; Path=/; HttpOnly; SameSite=Strict") + (tls ? "; Secure" : "");
+}
 
 Json TokenJson(const platform::Token& token) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
@@ -91,14 +96,14 @@ http::Response PostSession(Call& call) {
   if (!token || !*token) return Problem(401, "the token is not valid", call.request_id);
   http::Response response = JsonResponse(
       200, {{"name", (*token)->name}, {"scopes", platform::ScopeNames((*token)->scopes)}});
-  response.headers.Set("Set-Cookie",
-                       fmt::format("{}{}{}", kCookie, secret.get<std::string>(), kCookieRules));
+  response.headers.Set(
+      "Set-Cookie", fmt::format("{}{}{}", kCookie, secret.get<std::string>(), CookieRules(call)));
   return response;
 }
 
-http::Response DeleteSession(Call&) {
+http::Response DeleteSession(Call& call) {
   http::Response response = Empty(204);
-  response.headers.Set("Set-Cookie", fmt::format("{}{}; Max-Age=0", kCookie, kCookieRules));
+  response.headers.Set("Set-Cookie", fmt::format("{}{}; Max-Age=0", kCookie, CookieRules(call)));
   return response;
 }
 

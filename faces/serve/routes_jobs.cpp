@@ -94,7 +94,9 @@ http::Response ListJobs(Call& call) {
 http::Response GetJob(Call& call) {
   const auto job = call.context.queue.Find(call.Segment(0));
   if (!job) return ProblemOf(job.error(), call.request_id);
-  return WithETag(call, fmt::format("{}.{}", job->id, job->version), JobJson(*job, call.context));
+  return WithETag(call, fmt::format("{}.{}", job->id, job->version), [&] {
+    return call.context.job_texts.Get(*job, [&] { return DumpJson(JobJson(*job, call.context)); });
+  });
 }
 
 http::Response CancelJob(Call& call) {

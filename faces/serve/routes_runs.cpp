@@ -16,7 +16,8 @@ http::Response Answered(const Call& call, const Result<Json>& json) {
 /// With the digest of the answer as its version.
 http::Response Versioned(const Call& call, const Result<Json>& json) {
   if (!json) return ProblemOf(json.error(), call.request_id);
-  return WithETag(call, DigestOf(DumpJson(*json)).ToHex(), *json);
+  const std::string text = DumpJson(*json);
+  return WithETag(call, DigestOf(text).ToHex(), [&] { return text; });
 }
 
 Result<platform::RunQuery> RunQueryOf(const Call& call) {

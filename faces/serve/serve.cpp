@@ -52,7 +52,8 @@ std::string UrlOf(const ServeOptions& options, uint16_t port) {
   if (host == "0.0.0.0") host = "127.0.0.1";
   if (host == "::") host = "::1";
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
-  return fmt::format("http://{}:{}", host, port);
+  const char* const scheme = options.tls_certificate.empty() ? "http" : "https";
+  return fmt::format("{}://{}:{}", scheme, host, port);
 }
 
 /// Takes jobs from workers that no longer answer. For the first lease's length after its begin a
@@ -76,6 +77,7 @@ struct Parts {
   std::unique_ptr<queue::SqliteQueue> queue;
   std::unique_ptr<platform::Tokens> tokens;
   std::unique_ptr<platform::RunPages> pages;
+  std::unique_ptr<AuditLog> audit;
 };
 
 Result<Parts> OpenParts(const ServeOptions& options, jobs::Services& services) {
@@ -84,6 +86,7 @@ Result<Parts> OpenParts(const ServeOptions& options, jobs::Services& services) {
   ATUNNER_TRY(parts.queue, queue::SqliteQueue::Open(options.data / "queue.db"));
   ATUNNER_TRY(parts.tokens, platform::Tokens::Open(options.data / "tokens.db"));
   ATUNNER_TRY(parts.pages, platform::RunPages::Open(options.store));
+  ATUNNER_TRY(parts.audit, AuditLog::Open(options.data / "audit.jsonl"));
   return parts;
 }
 
@@ -100,6 +103,13 @@ Status ServeUntil(ServeContext& context, http::Server& server, const std::string
   workers.reset();
   server.Drain(kDrainSeconds);
   return {};
+}
+
+/// Workers of this machine do not know the names in the certificate: beside HTTPS they have a port
+/// in plain text on the loopback address, with the same tokens. nullptr where it is not needed.
+Result<std::unique_ptr<http::Server>> StartInner(const ServeOptions& options, Api& api) {
+  if (options.tls_certificate.empty() || options.workers == 0) return nullptr;
+  return http::Server::Start({.threads = 1}, api);
 }
 
 }  // namespace
@@ -128,14 +138,10 @@ Status Serve(ServeOptions options, jobs::Services& services,
   ATUNNER_RETURN_IF_ERROR(CheckAccess(options, *parts.tokens));
   ATUNNER_TRY(std::string secret, platform::RandomHex(32));
   Log log;
-  ServeContext context{options,
-                       *parts.queue,
-                       *parts.pages,
-                       *parts.tokens,
-                       services,
-                       log,
-                       platform::Uploads(options.data / "uploads"),
-                       secret};
+  ServeContext context{
+      options,  *parts.queue, *parts.pages, *parts.tokens,
+      services, log,          *parts.audit, platform::Uploads(options.data / "uploads"),
+      secret};
   context.begin = services.clock.Now();
   context.hub = std::make_unique<EventHub>(
       *parts.queue, [&context](const std::string& job) { return JobText(job, context); });
@@ -143,11 +149,14 @@ Status Serve(ServeOptions options, jobs::Services& services,
   http::ServerOptions http_options;
   http_options.address = options.address;
   http_options.port = options.port;
+  http_options.tls_certificate = options.tls_certificate;
+  http_options.tls_key = options.tls_key;
   ATUNNER_TRY(const auto server, http::Server::Start(http_options, api));
+  ATUNNER_TRY(const auto inner, StartInner(options, api));
   const std::string url = UrlOf(options, server->port());
   log.Write("info", "ready", {{"url", url}, {"tokens", options.require_tokens}});
   ready(url);
-  return ServeUntil(context, *server, url, stop);
+  return ServeUntil(context, *server, inner ? UrlOf({}, inner->port()) : url, stop);
 }
 
 }  // namespace atunner::serve

@@ -1,6 +1,11 @@
 #include "faces/serve/serve_context.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/clock.h"
@@ -9,6 +14,7 @@ namespace atunner::serve {
 namespace {
 
 constexpr double kForgetSeconds = 60;
+constexpr size_t kMostTexts = 500;
 
 }  // namespace
 
@@ -18,6 +24,37 @@ void Log::Write(const char* level, const char* message, Json fields) {
   const std::string text = DumpJson(line) + "\n";
   const std::scoped_lock lock(mutex_);
   std::fputs(text.c_str(), stderr);
+}
+
+Result<std::unique_ptr<AuditLog>> AuditLog::Open(const Path& file) {
+  const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (opened < 0)
+    return Fail(ErrorCode::kUnavailable,
+                std::string("cannot write the audit log: ") + std::strerror(errno), file.string());
+  return std::unique_ptr<AuditLog>(new AuditLog(opened));
+}
+
+AuditLog::~AuditLog() { ::close(file_); }
+
+void AuditLog::Write(Json fields) {
+  Json line{{"time", UtcTimestamp()}};
+  line.update(fields);
+  const std::string text = DumpJson(line) + "\n";
+  // Lines of several threads do not mix: each is one write to a file opened with O_APPEND.
+  (void)!::write(file_, text.data(), text.size());
+}
+
+std::string JobTexts::Get(const queue::Job& job, const std::function<std::string()>& make) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = entries_.find(job.id);
+    if (found != entries_.end() && found->second.version == job.version) return found->second.text;
+  }
+  std::string text = make();
+  const std::scoped_lock lock(mutex_);
+  if (entries_.size() >= kMostTexts) entries_.clear();
+  entries_[job.id] = {job.version, text};
+  return text;
 }
 
 void WorkerBook::Saw(const platform::WorkerDescription& worker, const std::string& job) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +20,7 @@
 #include "atunner/queue/queue.h"
 #include "faces/serve/event_hub.h"
 #include "faces/serve/metrics.h"
+#include "faces/serve/rate_limits.h"
 
 namespace atunner::serve {
 
@@ -30,6 +33,10 @@ struct ServeOptions {
   bool require_tokens = false;
   uint64_t upload_bytes = uint64_t{64} << 20;
   double lease_seconds = 30;
+  Path tls_certificate;  ///< PEM files; with both the server speaks HTTPS only
+  Path tls_key;
+  /// The most requests of one token, on average; 0: any number. Without tokens none is limited.
+  double requests_per_second = 100;
 };
 
 /// One line of JSON on standard error for each thing that happens.
@@ -39,6 +46,20 @@ class Log {
 
  private:
   std::mutex mutex_;
+};
+
+/// Who changed what, and who was refused: one line of JSON each, in a file that only its owner can
+/// read. It is kept until someone removes it.
+class AuditLog {
+ public:
+  /// kUnavailable where the file cannot be opened.
+  static Result<std::unique_ptr<AuditLog>> Open(const Path& file);
+  ~AuditLog();
+  void Write(Json fields);
+
+ private:
+  explicit AuditLog(int file) : file_(file) {}
+  int file_;
 };
 
 /// Who asked for work lately.
@@ -61,6 +82,21 @@ class WorkerBook {
   std::map<std::string, Entry> entries_;
 };
 
+/// The last answers about jobs by their version, so that many who watch one job cost little.
+class JobTexts {
+ public:
+  /// The text that was kept for this version; else that of `make`, which is kept.
+  std::string Get(const queue::Job& job, const std::function<std::string()>& make);
+
+ private:
+  struct Entry {
+    int64_t version = 0;
+    std::string text;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Entry> entries_;
+};
+
 struct ServeContext {
   const ServeOptions& options;
   queue::Queue& queue;
@@ -68,11 +104,14 @@ struct ServeContext {
   platform::Tokens& tokens;
   jobs::Services& services;
   Log& log;
+  AuditLog& audit;
   platform::Uploads uploads;
   /// The secret of the workers that this server starts.
   std::string worker_secret;
   Metrics metrics;
   WorkerBook workers;
+  RateLimits rates;
+  JobTexts job_texts;
   std::atomic<bool> draining = false;
   double begin = 0;  ///< of the server, by services.clock
   /// Runs that remote workers send, one at a time.

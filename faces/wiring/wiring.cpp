@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
+#include "atunner/base/sandbox.h"
 #include "atunner/compile/bounded_folder.h"
 #include "atunner/compile/cached_compiler.h"
 #include "atunner/compile/nvrtc_compiler.h"
@@ -177,9 +179,23 @@ Result<std::unique_ptr<Compiler>> OpenCompiler(double timeout_seconds) {
   return Remembering(std::make_unique<WorkerCompiler>(std::move(options), nvrtc->Version()));
 }
 
+namespace {
+
+/// For processes that have loaded what they need. `device`: one that has opened a GPU.
+Status EnterSandboxIfAsked(bool device) {
+  const char* const readable = std::getenv(kSandboxVariable);
+  if (readable == nullptr || *readable == '\0') return {};
+  return EnterSandbox({{readable, UserCacheDirectory() / "compile"}, device});
+}
+
+}  // namespace
+
 int CompilerMain() {
   const auto compiler = MakeNvrtcCompiler();
-  return compiler ? ServeCompiler(**compiler) : FailWorker(compiler.error());
+  if (!compiler) return FailWorker(compiler.error());
+  if (const Status entered = EnterSandboxIfAsked(false); !entered)
+    return FailWorker(entered.error());
+  return ServeCompiler(**compiler);
 }
 
 namespace {
@@ -187,6 +203,8 @@ namespace {
 int ServeRealDevice(int index, Compiler& compiler) {
   auto device = OpenRealDevice(index);
   if (!device) return FailWorker(device.error());
+  if (const Status entered = EnterSandboxIfAsked(true); !entered)
+    return FailWorker(entered.error());
   LocalJudge judge(**device, device->get(), nullptr, compiler);
   return ServeJudge(judge);
 }
@@ -199,6 +217,8 @@ int ServeVirtualDevice(const std::string& profile_name, Compiler& compiler) {
   vgpu::VirtualGpu device(*profile);
   device.TrackMemory();
   device.Calibrate(*calibration);
+  if (const Status entered = EnterSandboxIfAsked(false); !entered)
+    return FailWorker(entered.error());
   LocalJudge judge(device, nullptr, &device, compiler);
   return ServeJudge(judge);
 }

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ class Contract:
         responses = self.operation(method, path)["responses"]
         # Refusals by token or origin may answer any request.
         response = responses.get(str(status))
-        if response is None and status in (401, 403, 421):
+        if response is None and status in (401, 403, 421, 429):
             response = {"$ref": "#/components/responses/Problem"}
         assert response is not None, f"{method} {path}: {status} is not in the contract"
         if "$ref" in response:
@@ -105,6 +106,7 @@ class Server:
             env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.process.stdout.readline()
         assert line, pathlib.Path(f"{self.home}/server.log").read_text()
+        assert "url" in json.loads(line), line
         self.url = json.loads(line)["url"]
         self.port = int(self.url.rsplit(":", 1)[1])
 
@@ -264,6 +266,29 @@ def use_tokens(options, home):
         json.loads(line)
 
 
+def speak_tls(options, home):
+    """Over TLS with a certificate of its own; the workers of the same machine work, too."""
+    if not shutil.which("openssl"):
+        return
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{home}/key.pem", "-out",
+                    f"{home}/cert.pem", "-days", "1", "-subj", "/CN=test", "-addext",
+                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    server = Server(options, home, "--tls-cert", f"{home}/cert.pem", "--tls-key",
+                    f"{home}/key.pem")
+    try:
+        assert server.url.startswith("https://"), server.url
+        words = ["submit", "--operator", "relu", "--input-shape", "64,64", "--target-gpu", "A100",
+                 "--budget", "2", "--wait", "--out", "best", "--json"]
+        refused = server.run(*words)
+        assert refused.returncode != 0 and "--ca" in refused.stdout + refused.stderr, refused
+        done = server.run(*words, "--ca", f"{home}/cert.pem")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert json.loads(done.stdout)["state"] == "succeeded", done.stdout
+    finally:
+        server.stop()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--atunner", required=True)
@@ -287,6 +312,7 @@ def main():
                 survive_a_kill(server)
                 server.stop()
                 use_tokens(options, other)
+                speak_tls(options, other)
             except AssertionError:
                 print(pathlib.Path(home, "server.log").read_text()[-4000:], file=sys.stderr)
                 raise

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/clock.h"
 #include "atunner/base/files.h"
+#include "atunner/base/sandbox.h"
 #include "atunner/device/real_device.h"
 #include "atunner/http/call.h"
 #include "atunner/platform/worker.h"
@@ -33,6 +35,9 @@ struct ServeFlags {
   bool require_tokens = false;
   uint64_t upload_megabytes = 64;
   double lease_seconds = 30;
+  std::string tls_certificate;
+  std::string tls_key;
+  double requests_per_second = 100;
 };
 
 Result<int> RunServe(const ServeFlags& flags, const Context& context) {
@@ -44,6 +49,9 @@ Result<int> RunServe(const ServeFlags& flags, const Context& context) {
   options.require_tokens = flags.require_tokens;
   options.upload_bytes = flags.upload_megabytes << 20;
   options.lease_seconds = flags.lease_seconds;
+  options.tls_certificate = flags.tls_certificate;
+  options.tls_key = flags.tls_key;
+  options.requests_per_second = flags.requests_per_second;
   Machine machine(options.store.string());
   const std::stop_token stop = TerminationToken();
   ATUNNER_RETURN_IF_ERROR(serve::Serve(
@@ -67,6 +75,7 @@ struct WorkerFlags {
   std::vector<std::string> labels;
   std::string folder;
   bool shared_store = false;
+  std::string sandbox = "auto";
 };
 
 /// Limits what a job may do to the machine: no core files, no endless files, and temporary files in
@@ -79,6 +88,19 @@ Status LimitSelf(const Path& folder) {
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(folder / "tmp"));
   ::setenv("TMPDIR", (folder / "tmp").c_str(), 1);
   return {};
+}
+
+/// What a job's processes are kept from, in words. `jobs`: the folder that they may read.
+Result<std::string> UseSandbox(const std::string& wanted, const Path& jobs) {
+  ::unsetenv(kSandboxVariable);
+  if (wanted == "off") return std::string("jobs run without a sandbox");
+  const SandboxSupport support = FindSandboxSupport();
+  if (wanted == "require" && !support.Full())
+    return Fail(ErrorCode::kUnavailable, "the kernel gives " + support.ToString() + " only",
+                "--sandbox",
+                "use Linux 5.13 or later with Landlock and seccomp, or --sandbox auto");
+  ::setenv(kSandboxVariable, jobs.c_str(), 1);
+  return "jobs run in a sandbox of " + support.ToString();
 }
 
 std::string HostName() {
@@ -102,23 +124,27 @@ Result<platform::WorkerDescription> DescriptionOf(const WorkerFlags& flags) {
 }
 
 Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
-  ATUNNER_TRY(const http::Origin origin, http::ParseOrigin(flags.server.Url(), "--server"));
+  ATUNNER_TRY(const http::Origin origin, flags.server.Origin());
   ATUNNER_TRY(const std::string token, flags.server.Token());
   ::unsetenv(kTokenVariable);  // the processes that compile and run candidates do not need it
   platform::WorkerOptions options;
   ATUNNER_TRY(options.description, DescriptionOf(flags));
-  options.folder = flags.folder.empty() ? UserDataDirectory() / "worker" / options.description.name
-                                        : Path(flags.folder);
+  const Path folder = std::filesystem::absolute(
+      flags.folder.empty() ? UserDataDirectory() / "worker" / options.description.name
+                           : Path(flags.folder));
+  options.folder = folder / "jobs";
   options.shares_store = flags.shared_store;
-  ATUNNER_RETURN_IF_ERROR(LimitSelf(std::filesystem::absolute(options.folder)));
+  ATUNNER_RETURN_IF_ERROR(LimitSelf(folder));
+  ATUNNER_RETURN_IF_ERROR(MakeDirectories(options.folder));
+  ATUNNER_TRY(const std::string sandbox, UseSandbox(flags.sandbox, options.folder));
   // A worker on another machine remembers its own trials: the same job there goes on from them.
   const bool own = !flags.shared_store && context.common.store.empty();
-  Machine machine(own ? (options.folder / "atunner.db").string() : context.common.store);
+  Machine machine(own ? (folder / "atunner.db").string() : context.common.store);
   const auto link = platform::MakeHttpLink(origin, token, SystemClock(), kPatienceSeconds);
   const platform::WorkerLog log = [&](const std::string& line) {
     if (!context.common.quiet) fmt::print(stderr, "atunner worker: {}\n", Printable(line));
   };
-  log("asks " + origin.Text() + " for jobs");
+  log("asks " + origin.Text() + " for jobs; " + sandbox);
   platform::Worker worker(options, *link, machine.services(), log);
   ATUNNER_RETURN_IF_ERROR(worker.Run(TerminationToken()));
   return 0;
@@ -146,6 +172,13 @@ void AddServe(VerbList& verbs) {
                    "a worker that is silent for so long loses its job")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
+  verb->add_option("--tls-cert", flags->tls_certificate,
+                   "PEM file of the server's certificate and its chain; then it speaks HTTPS only");
+  verb->add_option("--tls-key", flags->tls_key, "PEM file of the certificate's private key");
+  verb->add_option("--requests-per-second", flags->requests_per_second,
+                   "most requests of one token, on average; 0: any number")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
 }
 
 void AddWorker(VerbList& verbs) {
@@ -159,6 +192,11 @@ void AddWorker(VerbList& verbs) {
   verb->add_option("--folder", flags->folder, "folder for its work");
   verb->add_flag("--shared-store", flags->shared_store,
                  "--store is the server's own file: nothing need be sent");
+  verb->add_option("--sandbox", flags->sandbox,
+                   "keep jobs from files, network and processes: auto as far as the kernel can, "
+                   "require all, or off")
+      ->check(CLI::IsMember({"auto", "require", "off"}))
+      ->capture_default_str();
 }
 
 }  // namespace atunner::cli

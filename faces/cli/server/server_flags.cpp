@@ -11,8 +11,18 @@ constexpr size_t kLongestToken = 4096;
 
 void ServerFlags::AddTo(CLI::App* verb) {
   verb->add_option("--server", server,
-                   "http://HOST:PORT; else $ATUNNER_SERVER, else http://127.0.0.1:8080");
+                   "http(s)://HOST:PORT; else $ATUNNER_SERVER, else http://127.0.0.1:8080");
   verb->add_option("--token-file", token_file, "file with the token; else $ATUNNER_TOKEN");
+  verb->add_option("--ca", authorities,
+                   "PEM file with the authority of the server's certificate, beside the system's; "
+                   "else $ATUNNER_CA");
+}
+
+Result<http::Origin> ServerFlags::Origin() const {
+  ATUNNER_TRY(http::Origin origin, http::ParseOrigin(Url(), "--server"));
+  const char* const variable = std::getenv(kAuthoritiesVariable);
+  origin.authorities = !authorities.empty() || variable == nullptr ? authorities : variable;
+  return origin;
 }
 
 std::string ServerFlags::Url() const {

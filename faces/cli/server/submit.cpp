@@ -169,7 +169,7 @@ Status CheckFlags(const SubmitFlags& flags) {
 
 Result<int> Submit(const SubmitFlags& flags, const Context& context) {
   ATUNNER_RETURN_IF_ERROR(CheckFlags(flags));
-  ATUNNER_TRY(const http::Origin origin, http::ParseOrigin(flags.server.Url(), "--server"));
+  ATUNNER_TRY(const http::Origin origin, flags.server.Origin());
   ATUNNER_TRY(const std::string token, flags.server.Token());
   platform::JobClient client(origin, token);
   Json request = Json::object();

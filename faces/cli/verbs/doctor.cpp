@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/dylib.h"
+#include "atunner/base/sandbox.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/verb_list.h"
 
@@ -41,6 +42,15 @@ Json HeadersRow() {
           {"how_to_get", folders.empty() ? "come with the CUDA toolkit" : ""}};
 }
 
+Json SandboxRow() {
+  const SandboxSupport support = FindSandboxSupport();
+  return {{"part", "sandbox"},
+          {"found", support.Full()},
+          {"path", support.ToString()},
+          {"needed_for", "jobs of others; the kernel gives " + support.ToString()},
+          {"how_to_get", support.Full() ? "" : "Linux 5.13 or later with Landlock and seccomp"}};
+}
+
 Json RowsOfParts() {
   Json rows = Json::array();
   for (const Part& part : Parts()) {
@@ -52,6 +62,7 @@ Json RowsOfParts() {
                     {"how_to_get", library ? "" : part.how}});
   }
   rows.push_back(HeadersRow());
+  rows.push_back(SandboxRow());
   return rows;
 }
 
