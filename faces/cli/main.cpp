@@ -29,7 +29,7 @@ int Main(int argc, char** argv) {
   for (const auto add :
        {AddOptimize,  AddGraph,     AddFusion,    AddTune,        AddPredict,   AddHardwareOptimize,
         AddCapture,   AddApply,     AddEvidence,  AddTimeline,    AddMemory,    AddComm,
-        AddBenchmark, AddSearchBench, AddSanitize,  AddCounts,
+        AddParallel,  AddSystem,    AddBenchmark, AddSearchBench, AddSanitize,  AddCounts,
         AddRunKernel, AddArtifacts, AddDevices,   AddDoctor,      AddOperators, AddTest,
         AddRuns,      AddWorkflow,  AddKnowledge, AddServe,       AddToken,     AddWorker,
         AddSubmit,    AddMcp,       AddConfig})

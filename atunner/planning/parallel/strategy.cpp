@@ -86,12 +86,12 @@ double CostModel::GradientUs(const LayerProfile& layer) const {
   }
 }
 
-double CostModel::InFlight(int stage) const {
+double CostModel::Outstanding(int stage) const {
   return static_cast<double>(std::min<int64_t>(strategy_.microbatches, strategy_.pipeline - stage));
 }
 
 double CostModel::FreedBytes(size_t layer, int stage) const {
-  return InFlight(stage) * (SavedBytes(model_.layers[layer]) - InputBytes(layer));
+  return Outstanding(stage) * (SavedBytes(model_.layers[layer]) - InputBytes(layer));
 }
 
 StageCost CostModel::Stage(size_t first, size_t last, int stage,
@@ -102,7 +102,7 @@ StageCost CostModel::Stage(size_t first, size_t last, int stage,
     const LayerProfile& layer = model_.layers[l];
     cost.compute_us += (1 + kBackwardWork + (recomputed[l] ? 1 : 0)) * forward_us_[l];
     cost.comm_us += TensorUs(layer);
-    cost.bytes += StateBytes(layer) + InFlight(stage) * SavedBytes(layer);
+    cost.bytes += StateBytes(layer) + Outstanding(stage) * SavedBytes(layer);
     if (recomputed[l]) {
       cost.bytes -= FreedBytes(l, stage);
       largest = std::max(largest, SavedBytes(layer));  // while it is computed again

@@ -68,7 +68,7 @@ class CostModel {
   double StateBytes(const LayerProfile& layer) const;
   double GradientUs(const LayerProfile& layer) const;
   double OwnParameters(const LayerProfile& layer) const;
-  double InFlight(int stage) const;
+  double Outstanding(int stage) const;
 
   const ModelProfile& model_;
   const ClusterProfile& cluster_;
