@@ -9,4 +9,5 @@ FROM nvidia/cuda:13.0.1-devel-ubuntu24.04
 COPY --from=build /src/build/atunner /usr/local/bin/atunner
 COPY --from=build /src/build/libatunner_cuda.so /usr/local/lib/libatunner_cuda.so
 COPY --from=build /src/build/libatunner_record.so /usr/local/lib/libatunner_record.so
+COPY --from=build /src/build/libatunner_nccl.so /usr/local/lib/libatunner_nccl.so
 ENTRYPOINT ["atunner"]

@@ -13,6 +13,7 @@
 #include "atunner/base/result.h"
 #include "faces/cli/flows/flow_verbs.h"
 #include "faces/cli/server/server_verbs.h"
+#include "faces/cli/verbs/planning_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 
@@ -26,11 +27,12 @@ int Main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "__compiler") return CompilerMain();
   VerbList verbs;
   for (const auto add :
-       {AddOptimize,    AddGraph,     AddFusion,   AddTune,      AddPredict,   AddHardwareOptimize,
-        AddCapture,     AddApply,     AddEvidence, AddTimeline,  AddMemory,    AddBenchmark,
-        AddSearchBench, AddSanitize,  AddCounts,   AddRunKernel, AddArtifacts, AddDevices,
-        AddDoctor,      AddOperators, AddTest,     AddRuns,      AddWorkflow,  AddKnowledge,
-        AddServe,       AddToken,     AddWorker,   AddSubmit,    AddMcp,       AddConfig})
+       {AddOptimize,  AddGraph,     AddFusion,    AddTune,        AddPredict,   AddHardwareOptimize,
+        AddCapture,   AddApply,     AddEvidence,  AddTimeline,    AddMemory,    AddComm,
+        AddParallel,  AddSystem,    AddBenchmark, AddSearchBench, AddSanitize,  AddCounts,
+        AddRunKernel, AddArtifacts, AddDevices,   AddDoctor,      AddOperators, AddTest,
+        AddRuns,      AddWorkflow,  AddKnowledge, AddServe,       AddToken,     AddWorker,
+        AddSubmit,    AddMcp,       AddConfig})
     add(verbs);
   return verbs.Execute(argc, argv);
 }
