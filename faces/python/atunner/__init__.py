@@ -21,14 +21,21 @@ or, with PyTorch 2.1 and later, all at once:
 from ._backend import BackendError, compile_graph
 from ._capture import CaptureError, capture
 from ._plan import Plan, load
-from ._step import capture_step
+from ._random import drawing
+from ._step import LossScaling, StepOptions, capture_step
+from ._train_step import TrainStep, train_step
 
 __all__ = [
     "BackendError",
     "CaptureError",
+    "LossScaling",
     "Plan",
+    "StepOptions",
+    "TrainStep",
     "capture",
     "capture_step",
     "compile_graph",
+    "drawing",
     "load",
+    "train_step",
 ]

@@ -17,6 +17,7 @@ import torch.fx
 from ._capture import Weights, _files, _lift_constants
 from ._plan import Plan, load
 from ._program import CaptureError, Input, named_arguments, program_json
+from ._training import aot_arguments
 
 __all__ = ["BackendError", "Options", "backend", "compile_graph"]
 
@@ -274,10 +275,7 @@ def backend(
     options: Optional[Dict[str, Any]] = None,
     **_: Any,
 ) -> Callable[..., Any]:
-    """The backend "atunner" of torch.compile (PyTorch 2.1 and later), for inference.
-
-    Graphs that need gradients are run by PyTorch.
-    """
+    """The backend "atunner" of torch.compile (PyTorch 2.1 and later), for inference and training."""
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 
@@ -285,12 +283,10 @@ def backend(
         with _without_fake_tensors():
             return make_boxed_func(compile_graph(graph, inputs, mode, options))
 
-    def training(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        _warn_once("it needs gradients; call the model under torch.no_grad()")
-        return make_boxed_func(graph.forward)
+    def compiled_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return compile_graph(graph, inputs, mode, options)
 
     _options(mode, options)  # a wrong option is an error, and no reason to fall back
-    compiled = aot_autograd(
-        fw_compiler=training, bw_compiler=training, inference_compiler=inference
-    )
+    training = aot_arguments(compiled_graph, _without_fake_tensors)
+    compiled = aot_autograd(inference_compiler=inference, **training)
     return compiled(graph_module, example_inputs)
