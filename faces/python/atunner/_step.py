@@ -472,7 +472,10 @@ def _drop_unused(graph: torch.fx.Graph, count: int, inputs: Weights) -> Weights:
     return kept
 
 
-_DRAWS = re.compile(r"^aten\.(bernoulli|native_dropout|rand|normal|uniform|multinomial|randperm)")
+_DRAWS = re.compile(
+    r"^aten\.(bernoulli|native_dropout|_fused_dropout|rand|normal|uniform|multinomial|rrelu_with|"
+    r"exponential|geometric|poisson|log_normal|cauchy)"
+)
 
 
 def _check_operators(graph: torch.fx.Graph) -> None:
