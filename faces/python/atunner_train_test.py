@@ -13,7 +13,9 @@ tied weights with one gradient of two ("tied_dropout"); tensors saved for the ba
 are overwritten (the ReLU in place of "convnet_sgd")."""
 
 import copy
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -171,6 +173,41 @@ class TrainStepTest(unittest.TestCase):
         for one, other in zip(ours.parameters(), theirs.parameters()):
             self.assertTrue(bool(one.grad.isfinite().all()))
             torch.testing.assert_close(one.grad.float(), other.grad, rtol=0.05, atol=0.02)
+
+    def test_a_users_file_is_predicted_by_batch(self):
+        file = os.path.join(self.folder.name, "train.py")
+        with open(file, "w") as out:
+            out.write(
+                "import torch\n"
+                "def make_step(batch=4):\n"
+                "    model = torch.nn.Linear(8, 3)\n"
+                "    optimizer = torch.optim.Adam(model.parameters())\n"
+                "    given = torch.randn(batch, 8), torch.zeros(batch).long()\n"
+                "    return model, torch.nn.functional.cross_entropy, optimizer, given\n"
+                "def wrong():\n"
+                "    return torch.nn.Linear(8, 3), 1, 2, 3, {'clip': 1.0}\n"
+            )
+        python = {"ATUNNER_PYTHON": sys.executable, "PYTHONPATH": os.path.dirname(__file__)}
+        command = [os.environ["ATUNNER"], "predict", "--target-gpu", "H200", "--json"]
+        with unittest.mock.patch.dict(os.environ, python):
+            made = subprocess.run(
+                command + ["--training-graph", file, "--batch", "4,16"],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            failed = subprocess.run(
+                command + ["--training-graph", file + ":wrong"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        rows = json.loads(made.stdout)["batches"]
+        self.assertEqual([row["batch"] for row in rows], [4, 16])
+        memory = [row["memory"]["peak_bytes"] for row in rows]
+        self.assertLess(memory[0], memory[1])
+        self.assertEqual(failed.returncode, 2)
+        for text in ("the loss is no function", "none of torch.optim", "no tuple", "clip"):
+            self.assertIn(text, failed.stderr + failed.stdout)
 
     def test_what_cannot_be_traced_is_said(self):
         model = mlp()

@@ -79,7 +79,10 @@ class Infinite(nn.Module):
 def steps():
     """name, model, loss, optimizer, batch, options"""
     labels = torch.randint(0, 4, (6,))
-    vectors, images = (torch.randn(6, 5).double(), labels), (torch.randn(6, 3, 8, 8).double(), labels)
+    vectors, images = (torch.randn(6, 5).double(), labels), (
+        torch.randn(6, 3, 8, 8).double(),
+        labels,
+    )
     tokens = (torch.randint(0, 11, (2, 6)), torch.randint(0, 11, (12,)))
     optim, entropy = torch.optim, F.cross_entropy
 
@@ -216,8 +219,12 @@ def wanted(spec, loss, gradients, after):
 
 def missing(specs, before, after):
     """What PyTorch changes and the program does not."""
-    said = {fields.get("parameter_name") or fields.get("buffer_name") for spec in specs
-            for kind, fields in spec.items() if kind.endswith("_mutation")}
+    said = {
+        fields.get("parameter_name") or fields.get("buffer_name")
+        for spec in specs
+        for kind, fields in spec.items()
+        if kind.endswith("_mutation")
+    }
     changed = [name for name, value in after.items() if not value.equal(before[name])]
     return [f"no result is the next {name}" for name in changed if name not in said]
 
@@ -231,9 +238,7 @@ def check(reference, folder, name, model, loss, optimizer, batch, options):
     given = dict(options)
     if eager.options.scaling:
         given["scaling"] = eager.options.scaling._replace(init_scale=eager.scale)
-    path = atunner.capture_step(
-        model, loss, optimizer, batch, os.path.join(folder, name), **given
-    )
+    path = atunner.capture_step(model, loss, optimizer, batch, os.path.join(folder, name), **given)
     with open(path) as file:
         program = json.load(file)
     wrong = [

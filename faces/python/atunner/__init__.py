@@ -22,7 +22,8 @@ from ._backend import BackendError, compile_graph
 from ._capture import CaptureError, capture
 from ._plan import Plan, load
 from ._random import drawing
-from ._step import LossScaling, StepOptions, capture_step
+from ._step import capture_step
+from ._step_function import LossScaling, StepOptions
 from ._train_step import TrainStep, train_step
 
 __all__ = [

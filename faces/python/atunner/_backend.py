@@ -275,7 +275,8 @@ def backend(
     options: Optional[Dict[str, Any]] = None,
     **_: Any,
 ) -> Callable[..., Any]:
-    """The backend "atunner" of torch.compile (PyTorch 2.1 and later), for inference and training."""
+    """The backend "atunner" of torch.compile (PyTorch 2.1 and later). Graphs that need gradients
+    become a plan of the forward pass and one of the backward pass."""
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 

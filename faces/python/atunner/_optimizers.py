@@ -153,6 +153,4 @@ def rule_of(optimizer: torch.optim.Optimizer, group: Dict[str, Any]) -> Rule:
         if isinstance(optimizer, known):
             return rule(group)
     names = ", ".join(known.__name__ for known, _ in _RULES)
-    raise CaptureError(
-        f"the optimizer {type(optimizer).__name__} is not traced; {names} are"
-    )
+    raise CaptureError(f"the optimizer {type(optimizer).__name__} is not traced; {names} are")

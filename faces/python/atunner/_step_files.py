@@ -11,7 +11,8 @@ from typing import Any, Callable, List, Optional, Sequence
 import torch
 
 from ._program import CaptureError
-from ._step import StepOptions, capture_step
+from ._step import capture_step
+from ._step_function import StepOptions
 
 __all__ = ["load_step", "main"]
 

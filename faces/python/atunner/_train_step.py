@@ -13,7 +13,8 @@ from ._capture import Weights, _files
 from ._optimizers import Rule
 from ._plan import Plan, load
 from ._program import Output
-from ._step import FINITE, StepOptions, optimized, shared_names, state_of, trace_step
+from ._step import trace_step
+from ._step_function import FINITE, StepOptions, optimized, shared_names, state_of
 
 __all__ = ["TrainStep", "train_step"]
 
@@ -223,9 +224,7 @@ def _take_all_as_inputs(program: Dict[str, Any]) -> None:
     signature["input_specs"], signature["output_specs"] = inputs, outputs
 
 
-def _plan_folder(
-    program: Dict[str, Any], constants: Weights, options: "_backend.Options"
-) -> str:
+def _plan_folder(program: Dict[str, Any], constants: Weights, options: "_backend.Options") -> str:
     """The folder of the program's plan, made if no process has made it before."""
     files = _files(program, constants)
     files["model.json"] = json.dumps(program, sort_keys=True).encode()
