@@ -303,13 +303,13 @@ def _parts(tensor: torch.Tensor, count: int) -> Sequence[torch.Tensor]:
         return [tensor]
     if tensor.dim() == 0 or tensor.shape[0] % count:
         raise CaptureError(
-            f"a batch of shape {list(tensor.shape)} has no {count} equal parts along its first axis"
+            f"a batch of shape {list(tensor.shape)} has no {count} equal parts along axis 0"
         )
     return tensor.split(tensor.shape[0] // count)
 
 
 def _all_finite(gradients: Sequence[Optional[torch.Tensor]]) -> torch.Tensor:
-    """True if no element of any gradient is infinite or NaN: x - x is 0 for finite numbers alone."""
+    """True if no element is infinite or NaN: x - x is 0 for finite numbers alone."""
     found = None
     for gradient in gradients:
         if gradient is not None:
