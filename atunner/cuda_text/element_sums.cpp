@@ -62,7 +62,8 @@ ElementText::Value ElementText::Loop(
   std::vector<Coordinate> variables;
   std::string heads;
   for (const std::string& extent : extents) {
-    const std::string name = fmt::format("r{}", names_++);
+    // Another stem than that of families' coordinates (r0, k1, …), which a loop would hide.
+    const std::string name = fmt::format("term{}", names_++);
     heads += fmt::format("{0}for ({3} {1} = 0; {1} < {2}; ++{1}) {{\n", Indent(outer), name, extent,
                          options_.index);
     variables.push_back({name, Lanes::kSame, 1, depth});

@@ -178,4 +178,29 @@ Json PredictionJson(const TrainingPlan& plan, const std::string& target) {
           {"memory", MemoryJson(plan)}};
 }
 
+std::string PredictionText(const std::vector<BatchPrediction>& rows, const std::string& target) {
+  std::string text = fmt::format("{} on {}, predicted\n{:>10}{:>15}{:>13}{:>15}{:>11}{:>15}\n",
+                                 rows.empty() ? "step" : rows[0].plan.fusion.name, target, "batch",
+                                 "step", "steps/s", "samples/s", "launches", "peak memory");
+  for (const BatchPrediction& row : rows) {
+    const double ns = row.plan.fusion.ns;
+    fmt::format_to(std::back_inserter(text),
+                   "{:>10}{:>12.4g} us{:>13.4g}{:>15.4g}{:>11}{:>12.4g} MB\n", row.batch, ns / 1e3,
+                   1e9 / ns, 1e9 / ns * static_cast<double>(row.batch),
+                   row.plan.fusion.after.launches, row.plan.peak_bytes / 1e6);
+  }
+  return text;
+}
+
+Json PredictionJson(const std::vector<BatchPrediction>& rows, const std::string& target) {
+  Json batches = Json::array();
+  for (const BatchPrediction& row : rows) {
+    Json one = PredictionJson(row.plan, target);
+    one["batch"] = row.batch;
+    one["samples_per_second"] = 1e9 / row.plan.fusion.ns * static_cast<double>(row.batch);
+    batches.push_back(std::move(one));
+  }
+  return {{"gpu", target}, {"batches", std::move(batches)}};
+}
+
 }  // namespace atunner::fusion

@@ -1,7 +1,9 @@
 // A training plan as text, as JSON and in Graphviz's language.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "atunner/fusion/training.h"
 #include "atunner/model/json/json.h"
@@ -22,5 +24,16 @@ std::string DotOf(const TrainingPlan& plan);
 /// The times of the step's groups and its memory, as `predict` shows them. `target` is the device.
 std::string PredictionText(const TrainingPlan& plan, const std::string& target);
 Json PredictionJson(const TrainingPlan& plan, const std::string& target);
+
+struct BatchPrediction {
+  int64_t batch = 0;
+  TrainingPlan plan;
+};
+
+/// A row for each size of the batch: time of a step, steps and samples per second, launches, peak
+/// memory.
+std::string PredictionText(const std::vector<BatchPrediction>& rows, const std::string& target);
+/// {"gpu", "batches": [PredictionJson with "batch" and "samples_per_second"]}
+Json PredictionJson(const std::vector<BatchPrediction>& rows, const std::string& target);
 
 }  // namespace atunner::fusion

@@ -75,6 +75,20 @@ TEST_F(Models, TrainingStepsArePlannedAndPredicted) {
   const Outcome wrong = RunShell(home(), "$A fusion --mode training " + kModels + "mlp.json");
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("capture_step"));
+  const Outcome fixed = RunShell(
+      home(), "$A predict --training-graph " + step + " --target-gpu H200 --batch 8,16");
+  EXPECT_EQ(fixed.exit_code, 2);
+  EXPECT_THAT(fixed.err, HasSubstr("make_step"));
+}
+
+TEST_F(Models, TrainingStepsOfPythonFilesNeedAPython) {
+  const Outcome gone = RunShell(home(), "$A fusion --training-graph gone.py:make_step");
+  EXPECT_EQ(gone.exit_code, 2);
+  EXPECT_THAT(gone.err, HasSubstr("no such file"));
+  const Outcome without = RunShell(
+      home(), "touch train.py; ATUNNER_PYTHON=/nowhere/python $A fusion train.py");
+  EXPECT_EQ(without.exit_code, 3);
+  EXPECT_THAT(without.err, HasSubstr("$ATUNNER_PYTHON"));
 }
 
 TEST_F(Models, ModelsAreTuned) {

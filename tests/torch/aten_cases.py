@@ -3,6 +3,7 @@ import torch
 
 #: Operators that are not called alone.
 NOT_CALLED = {
+    "atunner.uniform.default": "compared by steps.py",
     "aten.nll_loss2d_forward.default": "images, compared by nll_loss_nd",
     "aten.native_dropout.default": "random numbers in training only",
     "aten.to.device": "like to.dtype",

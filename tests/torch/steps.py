@@ -30,61 +30,157 @@ from torch.nn import functional as F
 warnings.simplefilter("ignore")
 
 TOLERANCE = 1e-8
+BFLOAT16_TOLERANCE = 0.1
 
 
 class Block(nn.Module):
-    """A layer of a transformer with tokens in front."""
+    """A layer of a transformer with tokens in front; `tied` also gives its head their weights."""
 
-    def __init__(self):
+    def __init__(self, dropout=0.0, tied=False):
         super().__init__()
         self.tokens = nn.Embedding(11, 8)
         self.norm, self.last = nn.LayerNorm(8), nn.LayerNorm(8)
         self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
-        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 11)
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+        self.head = nn.Linear(8, 11, bias=False)
+        if tied:
+            self.head.weight = self.tokens.weight
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens):
         x = self.tokens(tokens)
         q, k, v = self.qkv(self.norm(x)).split(8, dim=-1)
-        x = x + self.out(F.softmax(q @ k.transpose(-2, -1) / 8**0.5, dim=-1) @ v)
-        return self.down(F.gelu(self.up(self.last(x)))).flatten(0, 1)
+        weights = F.dropout(F.softmax(q @ k.transpose(-2, -1) / 8**0.5, dim=-1), self.dropout.p)
+        x = x + self.dropout(self.out(weights @ v))
+        return self.head(x + self.down(F.gelu(self.up(self.last(x))))).flatten(0, 1)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 4)).double()
+
+
+def convolutions():
+    layers = [nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)]
+    layers += [nn.Conv2d(4, 4, 3, stride=2), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 4)).double().train()
+
+
+class Infinite(nn.Module):
+    """Its gradients are not finite in float64 either."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = mlp()
+
+    def forward(self, x):
+        return self.inner(x * 1e200) * 1e200
 
 
 def steps():
-    """name, model, loss, optimizer, batch"""
+    """name, model, loss, optimizer, batch, options"""
     labels = torch.randint(0, 4, (6,))
-    mlp = nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 4)).double()
-    adam = torch.optim.Adam(mlp.parameters(), lr=0.01, weight_decay=0.1)
-    yield "mlp_adam", mlp, F.cross_entropy, adam, (torch.randn(6, 5).double(), labels)
-    net = (
-        nn.Sequential(
-            nn.Conv2d(3, 4, 3, padding=1),
-            nn.BatchNorm2d(4),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(4, 4, 3, stride=2),
-            nn.ReLU(inplace=True),
-            nn.AdaptiveAvgPool2d(1),
-            nn.Flatten(),
-            nn.Linear(4, 4),
-        )
-        .double()
-        .train()
+    vectors, images = (torch.randn(6, 5).double(), labels), (
+        torch.randn(6, 3, 8, 8).double(),
+        labels,
     )
-    sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)
-    yield "convnet_sgd", net, F.cross_entropy, sgd, (torch.randn(6, 3, 8, 8).double(), labels)
-    block = Block().double()
-    adamw = torch.optim.AdamW(block.parameters(), lr=0.01)
-    tokens = torch.randint(0, 11, (2, 6))
-    yield "transformer_adamw", block, F.cross_entropy, adamw, (tokens, torch.randint(0, 11, (12,)))
+    tokens = (torch.randint(0, 11, (2, 6)), torch.randint(0, 11, (12,)))
+    optim, entropy = torch.optim, F.cross_entropy
+
+    def adam(model, **given):
+        return optim.Adam(model.parameters(), lr=0.01, **given)
+
+    def adamw(model, **given):
+        return optim.AdamW(model.parameters(), lr=0.01, **given)
+
+    def sgd(model, **given):
+        return optim.SGD(model.parameters(), lr=0.1, momentum=0.9, **given)
+
+    model = mlp()
+    yield "mlp_adam", model, entropy, adam(model, weight_decay=0.1), vectors, {}
+    model = mlp()
+    yield "mlp_amsgrad", model, entropy, adam(model, amsgrad=True), vectors, {}
+    model = convolutions()
+    made = sgd(model, nesterov=True, weight_decay=0.01)
+    yield "convnet_sgd", model, entropy, made, images, {}
+    model = Block().double()
+    yield "transformer_adamw", model, entropy, adamw(model), tokens, {}
+    model = Block(dropout=0.3, tied=True).double()
+    yield "tied_dropout", model, entropy, adamw(model), tokens, {"seed": 12345}
+    model = mlp()
+    yield "clipped", model, entropy, sgd(model), vectors, {"clip_norm": 0.05}
+    model = mlp()
+    yield "not_clipped", model, entropy, sgd(model, dampening=0.5), vectors, {"clip_norm": 1e3}
+    model = convolutions()
+    yield "micro_batches", model, entropy, sgd(model), images, {"micro_batches": 3}
+    model = mlp()
+    scaling = atunner.LossScaling(init_scale=1024.0, growth_interval=1)
+    yield "scaled", model, entropy, adam(model), vectors, {"scaling": scaling, "clip_norm": 0.05}
+    model = Infinite()
+    yield "scaled_infinite", model, F.mse_loss, adam(model), (
+        vectors[0],
+        torch.randn(6, 4).double(),
+    ), {"scaling": scaling}
+    model = mlp().float()
+    yield "autocast", model, entropy, sgd(model), (vectors[0].float(), labels), {
+        "autocast": torch.bfloat16
+    }
+    model = mlp()
+    model[0].weight.requires_grad_(False)
+    groups = [{"params": model[0].parameters(), "lr": 0.5}, {"params": model[2].parameters()}]
+    yield "frozen_and_groups", model, entropy, optim.SGD(groups, lr=0.1), vectors, {}
 
 
-def run_step(model, loss, optimizer, batch):
-    """One step of PyTorch's own; the loss."""
-    optimizer.zero_grad(set_to_none=True)
-    value = loss(model(*batch[:-1]), batch[-1])
-    value.backward()
-    optimizer.step()
-    return value.detach()
+class Eager:
+    """PyTorch's own step, with the options of `capture_step` by PyTorch's own means."""
+
+    def __init__(self, model, loss, optimizer, options):
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.options = atunner.StepOptions(**options)
+        scaling = self.options.scaling
+        self.scale, self.growth = (scaling.init_scale, 0) if scaling else (1.0, 0)
+
+    def gradients(self, batch):
+        """The loss; gradients are in the parameters."""
+        self.optimizer.zero_grad(set_to_none=True)
+        total, parts = 0.0, self.options.micro_batches
+        kind = self.options.autocast
+        state = torch.tensor(self.options.seed), torch.tensor(0)
+        with atunner.drawing(*state), torch.autocast("cpu", dtype=kind, enabled=kind is not None):
+            for part in zip(*[tensor.chunk(parts) for tensor in batch]):
+                value = self.loss(self.model(*part[:-1]), part[-1]) / parts
+                (value * self.scale).backward()
+                total = total + value.detach()
+        for parameter in self.model.parameters():
+            if parameter.grad is not None:
+                parameter.grad /= self.scale
+        return total
+
+    def step(self, batch):
+        """The loss and the gradients before clipping."""
+        value = self.gradients(batch)
+        gradients = {
+            name: None if parameter.grad is None else parameter.grad.clone()
+            for name, parameter in self.model.named_parameters()
+        }
+        finite = all(g is None or bool(g.isfinite().all()) for g in gradients.values())
+        if self.options.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
+        if finite or self.options.scaling is None:
+            self.optimizer.step()
+        if self.options.scaling is not None:
+            scaling = self.options.scaling
+            self.growth = self.growth + 1 if finite else 0
+            self.scale *= 1.0 if finite else scaling.backoff_factor
+            if self.growth == scaling.growth_interval:
+                self.scale, self.growth = self.scale * scaling.growth_factor, 0
+        return value, gradients
+
+    def state(self):
+        values = {"scaling.scale": torch.tensor(self.scale)}
+        values["scaling.growth"] = torch.tensor(float(self.growth))
+        values["random.seed"] = torch.tensor(self.options.seed)
+        values["random.count"] = torch.tensor(0)
+        return {**values, **state(self.model, self.optimizer)}
 
 
 def state(model, optimizer):
@@ -108,38 +204,69 @@ def inputs_of(program, before, batch):
     return values
 
 
-def wanted(spec, loss, model, after):
+def wanted(spec, loss, gradients, after):
     """What PyTorch has for a result of the program."""
     ((kind, fields),) = spec.items()
     if kind == "loss_output":
         return "the loss", loss
     name = fields.get("parameter_name") or fields["buffer_name"]
     if kind == "gradient_to_parameter":
-        return f"the gradient of {name}", dict(model.named_parameters())[name].grad
+        return f"the gradient of {name}", gradients[name]
+    if name == "random.count":
+        return "the next count of draws", torch.tensor(1.0)
     return f"the next {name}", after[name].double()
 
 
-def check(reference, folder, name, model, loss, optimizer, batch):
+def missing(specs, before, after):
+    """What PyTorch changes and the program does not."""
+    said = {
+        fields.get("parameter_name") or fields.get("buffer_name")
+        for spec in specs
+        for kind, fields in spec.items()
+        if kind.endswith("_mutation")
+    }
+    changed = [name for name, value in after.items() if not value.equal(before[name])]
+    return [f"no result is the next {name}" for name in changed if name not in said]
+
+
+def check(reference, folder, name, model, loss, optimizer, batch, options):
     """The number of results, and what is wrong with them."""
-    run_step(model, loss, optimizer, batch)
-    before = state(model, optimizer)
-    path = atunner.capture_step(model, loss, optimizer, batch, os.path.join(folder, name))
+    eager = Eager(model, loss, optimizer, options)
+    if "infinite" not in name:
+        eager.step(batch)
+    before = eager.state()
+    given = dict(options)
+    if eager.options.scaling:
+        given["scaling"] = eager.options.scaling._replace(init_scale=eager.scale)
+    path = atunner.capture_step(model, loss, optimizer, batch, os.path.join(folder, name), **given)
     with open(path) as file:
         program = json.load(file)
-    changed = [n for n, value in state(model, optimizer).items() if not value.equal(before[n])]
-    wrong = [f"{n} was changed by the capture" for n in changed]
-    value = run_step(model, loss, optimizer, batch)
-    after = state(model, optimizer)
+    wrong = [
+        f"{n} was changed by the capture"
+        for n, value in eager.state().items()
+        if not value.equal(before[n])
+    ]
+    for model_name, parameter in model.named_parameters():  # states of a first step
+        for key in ("exp_avg", "exp_avg_sq", "step"):
+            missing_state = torch.zeros_like(parameter) if key != "step" else torch.tensor(0.0)
+            before.setdefault(f"optimizer.{model_name}.{key}", missing_state)
+    value, gradients = eager.step(batch)
+    after = {**before, **eager.state()}
     answer = reference.ask({"path": path, "inputs": inputs_of(program, before, batch)})
     if "error" in answer:
         return 0, wrong + [answer["error"]]
     specs = program["graph_module"]["signature"]["output_specs"]
+    wrong += missing(specs, before, after)
+    tolerance = TOLERANCE if eager.options.autocast is None else BFLOAT16_TOLERANCE
     for spec, got in zip(specs, answer["outputs"]):
-        what, want = wanted(spec, value, model, after)
-        problem = differences(what, got, want, TOLERANCE)
+        problem = differences(*reordered(wanted(spec, value, gradients, after), got), tolerance)
         if problem:
             wrong.append(problem)
     return len(specs), wrong
+
+
+def reordered(named, got):
+    return named[0], got, named[1]
 
 
 def main():

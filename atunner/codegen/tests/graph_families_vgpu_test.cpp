@@ -150,6 +150,27 @@ output count
 // Where there are as many rows as elements in one, a weight's shape is that of a value for each
 // row. As kernels call numbers of their own, as parameters of schedules are called, and as C++
 // calls types.
+// The loops of folds have names of their own: a coordinate of the kernel was hidden by one.
+TEST_F(GraphKernels, FoldsAreReducedOverOuterAxes) {
+  Check(SpecOfText(R"(
+graph unpooled
+input v: float32[6, 4, 4, 1, 4, 1]
+input place: int32[6, 4, 4, 1, 4, 1]
+input x: float32[6, 4, 8, 8]
+placed: float32[6, 4, 4, 2, 4, 2] = select(cast(index(-3) * 2 + index(-1), int32) == place, v, 0)
+rows: float32[6, 4, 4, 2, 8] = fold(placed, axis=4, extent=8, stride=2)
+image: float32[6, 4, 8, 8] = fold(rows, axis=2, extent=8, stride=2)
+masked: float32[6, 4, 8, 8] = select(x <= 0, 0, image)
+scaled: float32[6, 4, 8, 8] = masked * x
+sums: float32[4] = reduce_sum(scaled, axes=[0, 2, 3])
+total: float32[1, 4, 1, 1] = reshape(sums, shape=[1, 4, 1, 1])
+y: float32[6, 4, 8, 8] = scaled + total
+output masked
+output y
+)"),
+        "columns", 1);
+}
+
 TEST_F(GraphKernels, OpenSizesMayHaveAnyName) {
   const auto named = [&](const char* size, const char* body) {
     return SpecOfText(fmt::format(

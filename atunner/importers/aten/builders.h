@@ -33,6 +33,7 @@ ATUNNER_BUILDER(Full);      ///< text: the value, or empty for the argument fill
 ATUNNER_BUILDER(FullLike);  ///< likewise
 ATUNNER_BUILDER(Arange);
 ATUNNER_BUILDER(ScalarTensor);
+ATUNNER_BUILDER(Uniform);  ///< random numbers in [0, 1) by Philox
 
 // layout.cpp
 ATUNNER_BUILDER(View);

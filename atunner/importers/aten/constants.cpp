@@ -49,4 +49,21 @@ std::vector<Value> ScalarTensor(AtenCall& call, std::string_view) {
   return {call.Filled({}, TypeAsked(call, DType::kFloat32), call.Real("s"))};
 }
 
+/// atunner.uniform of faces/python/atunner/_random.py: Philox4x32-10 with the key (seed, count) and
+/// the counter (row-major number of the element, stream), 32 bits each.
+std::vector<Value> Uniform(AtenCall& call, std::string_view) {
+  const Value seed = call.g.Cast(call.Tensor("seed"), DType::kInt64);
+  const Value count = call.g.Cast(call.Tensor("count"), DType::kInt64);
+  std::vector<graph::Extent> shape;
+  for (const int64_t size : call.Wholes("size")) shape.emplace_back(size);
+  std::string place = "0";
+  for (size_t axis = shape.size(); axis > 0; --axis)
+    place = fmt::format("({} * extent(-{}) + index(-{}))", place, axis, axis);
+  const int64_t stream = call.Whole("stream") << 32;
+  const std::string body = fmt::format(
+      "uniform(b * cast({0}, int64) + (a & cast({1}, int64)), cast({2}, int64) + {3})",
+      int64_t{1} << 32, (int64_t{1} << 32) - 1, stream, place);
+  return {call.g.Map(body, {seed, count}, shape)};
+}
+
 }  // namespace atunner::importers

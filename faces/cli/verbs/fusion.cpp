@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "atunner/fusion/plan_text.h"
 #include "atunner/fusion/training_text.h"
 #include "faces/cli/flags/model_source.h"
+#include "faces/cli/flags/step_source.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/training_plan.h"
@@ -60,11 +62,16 @@ Result<int> Show(const Plan& plan, const FusionFlags& flags, const Context& cont
 Result<int> Fusion(const FusionFlags& flags, const Context& context) {
   ATUNNER_TRY(const std::string file, FileOf(flags));
   ATUNNER_TRY(const Dims sizes, SizesOfAxes(flags.dims));
-  ATUNNER_TRY(const ModelSource source, ReadModelSource(file, sizes));
+  std::optional<WrittenSteps> written;
+  if (IsStepFile(file)) {
+    ATUNNER_TRY(WrittenSteps made, WriteSteps(file, {}));
+    written.emplace(std::move(made));
+  }
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(written ? written->files[0] : file, sizes));
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
   const auto roundings = flags.exact_casts ? fusion::Roundings::kAll
                                            : fusion::Roundings::kWhereExact;
-  const bool asked = flags.mode == "training" || !flags.training_graph.empty();
+  const bool asked = flags.mode == "training" || written || !flags.training_graph.empty();
   if (flags.mode != "inference" && asked) {
     ATUNNER_TRY(const fusion::TrainingPlan plan, PlanOfStep(source, profile, roundings));
     return Show(plan, flags, context);
@@ -86,7 +93,8 @@ void AddFusion(VerbList& verbs) {
                    "model.pt2 or model.json: a PyTorch program; file.atg: a graph in text form");
   verb->add_option("--graph", flags->graph, "the same");
   verb->add_option("--training-graph", flags->training_graph,
-                   "a training step that atunner.capture_step wrote");
+                   "a training step that atunner.capture_step wrote, or train.py:make_step, a "
+                   "function that returns model, loss, optimizer, batch");
   verb->add_option("--mode", flags->mode,
                    "training: also dependencies, memory and training fusions; default with "
                    "--training-graph. inference: the graph alone")

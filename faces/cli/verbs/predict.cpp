@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "atunner/base/files.h"
 #include "atunner/device/profiles.h"
 #include "atunner/fusion/training_text.h"
 #include "faces/cli/flags/model_source.h"
+#include "faces/cli/flags/step_source.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/field_paths.h"
@@ -26,6 +31,7 @@ namespace {
 struct PredictFlags {
   std::string file;
   std::string training_graph;
+  std::vector<int64_t> batches;
   std::string kernel;
   TaskFlags task;
   std::string target;
@@ -90,14 +96,44 @@ Result<int> PredictProgram(const PredictFlags& flags, const Context& context) {
   return ShowCapture({capture.out, flags.target, false}, context);
 }
 
+Result<fusion::TrainingPlan> PlanOfFile(const std::string& file, const DeviceProfile& profile) {
+  ATUNNER_TRY(const ModelSource source, ReadModelSource(file));
+  return PlanOfStep(source, profile, fusion::Roundings::kWhereExact);
+}
+
+/// One row for each size of the batch.
+Result<int> PredictBatches(const PredictFlags& flags, const DeviceProfile& profile,
+                           const Context& context) {
+  ATUNNER_TRY(const WrittenSteps written, WriteSteps(flags.training_graph, flags.batches));
+  std::vector<fusion::BatchPrediction> rows;
+  for (size_t i = 0; i < flags.batches.size(); ++i) {
+    ATUNNER_TRY(fusion::TrainingPlan plan, PlanOfFile(written.files[i], profile));
+    rows.push_back({flags.batches[i], std::move(plan)});
+  }
+  if (context.common.json)
+    PrintJson(fusion::PredictionJson(rows, profile.full_name));
+  else
+    fmt::print("{}", Printable(fusion::PredictionText(rows, profile.full_name)));
+  return 0;
+}
+
 /// A training step: time of each part, of the whole, and the peak of its memory.
 Result<int> PredictStep(const PredictFlags& flags, const Context& context) {
   if (!flags.file.empty() || !flags.task.operator_name.empty() || !flags.task.graph.empty())
     return Invalid("either a kernel or a training step", flags.training_graph);
-  ATUNNER_TRY(const ModelSource source, ReadModelSource(flags.training_graph));
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
-  ATUNNER_TRY(const fusion::TrainingPlan plan,
-              PlanOfStep(source, profile, fusion::Roundings::kWhereExact));
+  std::string file = flags.training_graph;
+  if (!flags.batches.empty() && !IsStepFile(file))
+    return Invalid("the batch of a written step is fixed", file,
+                   "give train.py:make_step with --batch");
+  if (!flags.batches.empty()) return PredictBatches(flags, profile, context);
+  std::optional<WrittenSteps> written;
+  if (IsStepFile(file)) {
+    ATUNNER_TRY(WrittenSteps made, WriteSteps(file, {}));
+    written.emplace(std::move(made));
+    file = written->files[0];
+  }
+  ATUNNER_TRY(const fusion::TrainingPlan plan, PlanOfFile(file, profile));
   if (context.common.json)
     PrintJson(fusion::PredictionJson(plan, profile.full_name));
   else
@@ -146,7 +182,12 @@ void AddPredict(VerbList& verbs) {
   verb->add_option("--graph", flags->task.graph, "file.atg: a graph in text form (docs/graph.md)");
   verb->add_option(
       "--training-graph", flags->training_graph,
-      "a training step that atunner.capture_step wrote: time of each part, peak memory");
+      "a training step that atunner.capture_step wrote, or train.py:make_step, a function that "
+      "returns model, loss, optimizer, batch: time of each part, peak memory");
+  verb->add_option("--batch", flags->batches,
+                   "sizes of the batch, 32,64,128, that make_step(batch) takes: a row for each")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096; else the end of its range");
   verb->add_option("--target-gpu", flags->target,

@@ -23,20 +23,28 @@ from ._backend import BackendError, backend, compile_graph
 from ._capture import CaptureError, capture
 from ._file import compile_from_file
 from ._plan import Plan, load
+from ._random import drawing
 from ._step import capture_step
 from ._triton import TunedTriton, tune_triton
+from ._step_function import LossScaling, StepOptions
+from ._train_step import TrainStep, train_step
 
 __all__ = [
     "BackendError",
     "CaptureError",
+    "LossScaling",
     "Plan",
+    "StepOptions",
+    "TrainStep",
     "TunedTriton",
     "backend",
     "capture",
     "capture_step",
     "compile_from_file",
     "compile_graph",
+    "drawing",
     "load",
     "ops",
+    "train_step",
     "tune_triton",
 ]

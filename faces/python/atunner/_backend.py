@@ -10,7 +10,7 @@ import torch
 import torch.fx
 
 from ._capture import CaptureError
-from ._graphs import has_fixed_sizes, sizes_of, specialized, write_graph
+from ._graphs import device_of, has_fixed_sizes, sizes_of, specialized, write_graph
 from ._options import BackendError, Options, options_of
 from ._plan import Plan, load
 from ._plan_cache import PlanCache
@@ -27,13 +27,6 @@ def _warn_once(reason: str) -> None:
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(f"atunner leaves a graph to PyTorch: {reason}", stacklevel=3)
-
-
-def _device_of(values: Sequence[Any]) -> int:
-    for value in values:
-        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
-            return value.device.index or 0
-    return 0
 
 
 def _without_fake_tensors() -> ContextManager[Any]:
@@ -113,7 +106,7 @@ class FixedGraph:
     ) -> None:
         self.options = options
         self._guarded = guarded
-        self.device = _device_of(values)
+        self.device = device_of(values)
         self._on_host = not any(value.is_cuda for value in values)
         self._strided = [i for i, value in enumerate(values) if not value.is_contiguous()]
         self._numbers = [

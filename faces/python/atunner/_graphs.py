@@ -14,7 +14,14 @@ from ._capture import Weights, _files, _lift_constants
 from ._options import BackendError
 from ._program import Input, named_arguments, program_json
 
-__all__ = ["has_fixed_sizes", "sizes_of", "specialized", "write_graph"]
+__all__ = [
+    "device_of",
+    "has_fixed_sizes",
+    "sizes_of",
+    "specialized",
+    "write_graph",
+    "write_program",
+]
 
 
 def has_fixed_sizes(values: Sequence[Any]) -> bool:
@@ -113,6 +120,28 @@ def _copied(graph: torch.fx.Graph) -> torch.fx.Graph:
     return copied
 
 
+def device_of(values: Sequence[Any]) -> int:
+    """The number of the GPU that holds the first tensor on one; 0 where none does."""
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.device.type == "cuda":
+            return value.device.index or 0
+    return 0
+
+
+def write_program(program: Dict[str, Any], constants: Weights, folder: str) -> str:
+    """Writes a program as model.json with its constants; returns a digest of all files."""
+    files = _files(program, constants)
+    files["model.json"] = json.dumps(program, sort_keys=True).encode()
+    digest = hashlib.sha256()
+    for name, content in sorted(files.items()):
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+        target = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            file.write(content)
+    return digest.hexdigest()
+
+
 def write_graph(graph_module: torch.fx.GraphModule, values: Sequence[Any], folder: str) -> str:
     """Writes the graph as model.json with its constants; returns a digest of all files. `values`
     are tensors of fixed sizes, fake ones too. The graph is not changed."""
@@ -130,13 +159,4 @@ def write_graph(graph_module: torch.fx.GraphModule, values: Sequence[Any], folde
     tensors = list(values) + [tensor for _, tensor in lifted]
     noted = _meta_results(graph_module.graph, tensors)
     program = program_json(graph_module, inputs, tensors, returned=noted)
-    files = _files(program, lifted)
-    files["model.json"] = json.dumps(program, sort_keys=True).encode()
-    digest = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-        target = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "wb") as file:
-            file.write(content)
-    return digest.hexdigest()
+    return write_program(program, lifted, folder)

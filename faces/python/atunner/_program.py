@@ -195,7 +195,7 @@ def _output_spec(argument: Dict[str, Any], given: Output) -> Dict[str, Any]:
     spec = {"arg": argument}
     if given.kind.startswith("buffer"):
         spec["buffer_name"] = given.qualified_name
-    elif given.qualified_name:
+    elif given.qualified_name and given.kind != "user_output":
         spec["parameter_name"] = given.qualified_name
     return {given.kind: spec}
 

@@ -1,22 +1,20 @@
 """Traces a whole training step: forward, backward and the optimizer's update."""
 
-import operator
+import contextlib
 import os
 import re
-from typing import Any, Callable, Dict, List, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 import torch
 
-from ._capture import _lift_constants, _tracer, _write
+from ._batch_norm import add_running_statistics
+from ._capture import Weights, _lift_constants, _tracer, _write
 from ._program import CaptureError, Input, Output, program_json
+from ._step_function import StepFunction, StepOptions
 
-__all__ = ["capture_step"]
+__all__ = ["capture_step", "trace_step"]
 
 _PathLike = Union[str, "os.PathLike[str]"]
-_Tensors = List[torch.Tensor]
-
-#: Update of one parameter: (parameter, gradient, states, step) -> (parameter, states)
-_Update = Callable[[torch.Tensor, torch.Tensor, _Tensors], Tuple[torch.Tensor, _Tensors]]
 
 
 def capture_step(
@@ -25,211 +23,142 @@ def capture_step(
     optimizer: torch.optim.Optimizer,
     batch: Sequence[torch.Tensor],
     path: _PathLike,
+    **options: Any,
 ) -> str:
     """Writes one training step as a program of ATen operators, in the form of `capture`.
 
     `batch` holds the model's inputs and, last, what `loss(output, batch[-1])` compares with. Inputs
     of the program are parameters, buffers, the optimizer's states, and the batch; results are the
-    loss, the gradient of each parameter, and the next values of parameters, states and running
-    statistics of batch norms (not their count of batches).
+    loss, the gradient of each parameter, and the next values of parameters, states and buffers.
 
-    Optimizers: SGD with momentum, weight decay, Nesterov and dampening; Adam and AdamW without
-    amsgrad. Hyperparameters are fixed as they are now; the number of steps is a state.
+    Optimizers: SGD, Adam and AdamW. Hyperparameters are fixed as they are now; the number of steps
+    is a state. `options` are those of StepOptions. Dropout draws by Philox from two buffers,
+    `random.seed` and `random.count`; the scale of the loss is the buffer `scaling.scale`.
 
-    Dropout must be off (p = 0): its random numbers are not traced. PyTorch 1.13 or later.
+    PyTorch 1.13 or later. The model is not changed.
     """
-    path = os.fspath(path)
-    program, weights = _traced_step(model, loss, optimizer, tuple(batch))
-    return _write(program, weights, path)
+    traced = trace_step(model, loss, optimizer, tuple(batch), StepOptions(**options))
+    return _write(traced.program, traced.weights, os.fspath(path))
 
 
-def _sgd(group: Dict[str, Any]) -> Tuple[List[str], _Update]:
-    rate, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
-    nesterov, dampening = group["nesterov"], group["dampening"]
-    if group.get("maximize"):
-        raise CaptureError("SGD with maximize is not traced")
+class TracedStep(NamedTuple):
+    """A step's program, and the tensors that it starts from."""
 
-    def update(
-        parameter: torch.Tensor, gradient: torch.Tensor, states: _Tensors
-    ) -> Tuple[torch.Tensor, _Tensors]:
-        if decay:
-            gradient = gradient + decay * parameter
-        if momentum:
-            states = [momentum * states[0] + (1 - dampening) * gradient]
-            gradient = gradient + momentum * states[0] if nesterov else states[0]
-        return parameter - rate * gradient, states
-
-    return (["momentum_buffer"] if momentum else []), update
+    program: Dict[str, Any]
+    weights: Weights  #: in the order of the program's inputs, without the batch
+    outputs: List[Output]  #: in the order of the program's outputs
+    scalars: int  #: how many scalars of the optimizer the step takes; 0 if they are states
 
 
-def _adam(group: Dict[str, Any], decoupled: bool) -> Tuple[List[str], _Update]:
-    rate, decay, eps = group["lr"], group["weight_decay"], group["eps"]
-    beta1, beta2 = group["betas"]
-    if group.get("amsgrad") or group.get("maximize"):
-        raise CaptureError("Adam with amsgrad or maximize is not traced")
-
-    def update(
-        parameter: torch.Tensor, gradient: torch.Tensor, states: _Tensors
-    ) -> Tuple[torch.Tensor, _Tensors]:
-        mean, square, step = states
-        step = step + 1
-        if decay and decoupled:
-            parameter = parameter * (1 - rate * decay)
-        elif decay:
-            gradient = gradient + decay * parameter
-        mean = beta1 * mean + (1 - beta1) * gradient
-        square = beta2 * square + (1 - beta2) * (gradient * gradient)
-        unbiased = 1 - torch.pow(beta1, step)
-        root = torch.sqrt(square) / torch.sqrt(1 - torch.pow(beta2, step)) + eps
-        return parameter - (rate / unbiased) * (mean / root), [mean, square, step]
-
-    return ["exp_avg", "exp_avg_sq", "step"], update
+@contextlib.contextmanager
+def _portable_operators() -> Iterator[None]:
+    """Without cuDNN a trace on a GPU has PyTorch's own operators."""
+    if not torch.backends.cudnn.is_available():
+        yield
+        return
+    with torch.backends.cudnn.flags(enabled=False):
+        yield
 
 
-def _updates(optimizer: torch.optim.Optimizer) -> Dict[int, Tuple[List[str], _Update]]:
-    """By the parameter's identity: names of its states, and its update."""
-    updates = {}
-    for group in optimizer.param_groups:
-        if isinstance(optimizer, torch.optim.SGD):
-            made = _sgd(group)
-        elif isinstance(optimizer, (torch.optim.Adam, torch.optim.AdamW)):
-            made = _adam(group, isinstance(optimizer, torch.optim.AdamW))
-        else:
-            raise CaptureError(f"the optimizer {type(optimizer).__name__} is not traced")
-        for parameter in group["params"]:
-            updates[id(parameter)] = made
-    return updates
-
-
-def _state_of(optimizer: torch.optim.Optimizer, parameter: torch.Tensor, name: str) -> torch.Tensor:
-    """The optimizer's state as it is, or as its first step finds it."""
-    known = optimizer.state.get(parameter, {}).get(name)
-    if isinstance(known, torch.Tensor):
-        return known.detach().to(parameter.dtype)
-    if name == "step":
-        return torch.tensor(float(known or 0), dtype=parameter.dtype)
-    return torch.zeros_like(parameter)
-
-
-def _check_model(model: torch.nn.Module) -> None:
-    for name, module in model.named_modules():
-        if isinstance(module, torch.nn.modules.dropout._DropoutNd) and module.p > 0:
-            raise CaptureError(f"'{name}' draws random numbers: set its p to 0 for the capture")
-
-
-Weights = List[Tuple[Input, torch.Tensor]]
-
-
-def _traced_step(
+def trace_step(
     model: torch.nn.Module,
     loss: Callable[..., torch.Tensor],
     optimizer: torch.optim.Optimizer,
     batch: Tuple[torch.Tensor, ...],
-) -> Tuple[Dict[str, Any], Weights]:
-    """The program of a step, and its parameters, buffers and states."""
-    _check_model(model)
-    make_fx, functionalize, functional_call = _tracer()
-    updates = _updates(optimizer)
-    named = [(n, p) for n, p in model.named_parameters() if id(p) in updates]
-    buffers = list(model.named_buffers())
-    states = [
-        (f"{name}.{state}", _state_of(optimizer, parameter, state))
-        for name, parameter in named
-        for state in updates[id(parameter)][0]
-    ]
-
-    first, second = len(named), len(named) + len(buffers)
-    third = second + len(states)
-
-    def step(*tensors_of_step: torch.Tensor) -> Tuple[torch.Tensor, ...]:
-        parameters, held = tensors_of_step[:first], tensors_of_step[first:second]
-        state, given = tensors_of_step[second:third], tensors_of_step[third:]
-        leaves = [tensor.detach().requires_grad_() for tensor in parameters]
-        tensors = dict(zip([n for n, _ in named], leaves))
-        tensors.update(zip([n for n, _ in buffers], held))
-        value = loss(functional_call(model, tensors, given[:-1]), given[-1])
-        gradients = torch.autograd.grad(value, leaves)
-        left = list(state)
-        changed: _Tensors = []
-        kept: _Tensors = []
-        with torch.no_grad():
-            for (_, parameter), before, gradient in zip(named, parameters, gradients):
-                names, update = updates[id(parameter)]
-                mine, left = left[: len(names)], left[len(names) :]
-                after, mine = update(before, gradient, mine)
-                changed.append(after)
-                kept += mine
-        return (value.detach(), *gradients, *changed, *kept)
-
-    weights: Weights = [(Input("parameter", n), p.detach()) for n, p in named]
-    weights += [(Input("buffer", n), b.detach().clone()) for n, b in buffers]
-    weights += [(Input("buffer", f"optimizer.{n}"), s) for n, s in states]
-    values = [value.clone() for _, value in weights]
-    # Gradients cannot be taken inside of functionalize, so that the step is traced twice.
-    differentiated = torch.fx.Interpreter(make_fx(step)(*values, *batch))
-    traced = make_fx(functionalize(lambda *given: differentiated.run(*given)))(*values, *batch)
+    options: StepOptions = StepOptions(),
+    live_scalars: bool = False,
+    gradients: bool = True,
+) -> TracedStep:
+    """The program of a step; without `gradients` they are not among its results."""
+    make_fx, functionalize, _ = _tracer()
+    step = StepFunction(model, loss, optimizer, options, live_scalars)
+    slots = [slot for slots in step.slots.values() for slot in slots]
+    values = [slot.tensor.clone() for slot in slots] + list(batch)
+    with _portable_operators():
+        # Gradients cannot be taken inside of functionalize, so that the step is traced twice.
+        differentiated = torch.fx.Interpreter(make_fx(step)(*values))
+        traced = make_fx(functionalize(lambda *given: differentiated.run(*given)))(*values)
     lifted = _lift_constants(traced)
+    outputs = list(step.outputs)
+    names = {slot.name: i for i, slot in enumerate(slots)}
+    outputs += add_running_statistics(traced, {i: name for name, i in names.items()})
+    outputs = _kept_outputs(traced, outputs, names, gradients)
     traced.graph.eliminate_dead_code()
-    outputs = [Output("loss_output", "")]
-    outputs += [Output("gradient_to_parameter", n) for n, _ in named]
-    outputs += [Output("parameter_mutation", n) for n, _ in named]
-    outputs += [Output("buffer_mutation", f"optimizer.{n}") for n, _ in states]
-    outputs += _add_running_statistics(traced, [n for n, _ in buffers], first)
+    _drop_copies(traced.graph)
+    inputs = [(Input(slot.kind, slot.name), slot.tensor) for slot in slots]
+    kept = _drop_unused(traced.graph, len(inputs), inputs)
     traced.recompile()
-    ordered = weights + [(Input("user_input", ""), value) for value in batch] + lifted
+    ordered = kept + [(Input("user_input", ""), value) for value in batch] + lifted
+    _check_operators(traced.graph)
     _name_inputs(traced, [given for given, _ in ordered])
-    program = program_json(
-        traced, [given for given, _ in ordered], [value for _, value in ordered], outputs
-    )
+    with _portable_operators():
+        program = program_json(
+            traced, [given for given, _ in ordered], [value for _, value in ordered], outputs
+        )
     program["phase"] = "training"
-    return program, weights + lifted
+    scalars = sum(len(rule.scalars(1.0)) for rule in step.rules) if live_scalars else 0
+    return TracedStep(program, kept + lifted, outputs, scalars)
 
 
-def _add_running_statistics(
-    traced: torch.fx.GraphModule, buffers: Sequence[str], first: int
+def _origin(node: Any) -> Any:
+    """The node that copies and views without change were made of."""
+    same = ("aten.clone.default", "aten.detach.default", "aten.alias.default")
+    while isinstance(node, torch.fx.Node) and str(node.target) in same:
+        node = node.args[0]
+    return node
+
+
+def _kept_outputs(
+    traced: torch.fx.GraphModule, outputs: List[Output], names: Dict[str, int], gradients: bool
 ) -> List[Output]:
-    """Batch norms change their running statistics in place, which the trace does not show: adds
-    their next values to the results."""
-    aten = torch.ops.aten
-    graph = traced.graph
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    names = {node: name for node, name in zip(placeholders[first:], buffers)}
-    result = next(node for node in graph.nodes if node.op == "output")
-    found: List[Output] = []
-    values: List[torch.fx.Node] = []
-    for node in list(graph.nodes):
-        if node.target is not aten.native_batch_norm.default or not node.args[5]:
+    """Drops results that are inputs unchanged, older values of what has a newer one, and gradients
+    if they are not wanted."""
+    placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
+    result = next(node for node in traced.graph.nodes if node.op == "output")
+    found: Dict[Output, Any] = {}
+    for output, node in zip(outputs, result.args[0]):
+        if output.kind == "gradient_to_parameter" and not gradients:
             continue
-        x, _, _, mean, variance, _, momentum, eps = node.args
-        if mean not in names or variance not in names:
+        own = output.qualified_name in names and placeholders[names[output.qualified_name]]
+        if output.kind.endswith("_mutation") and _origin(node) is own:
             continue
-        with graph.inserting_before(result):
-            item = lambda i: graph.call_function(operator.getitem, (node, i))  # noqa: E731
-            call = lambda target, *args: graph.call_function(target, args)  # noqa: E731
-            inverse = item(2)
-            biased = call(aten.sub.Tensor, call(aten.pow.Tensor_Scalar, inverse, -2.0), float(eps))
-            count = _count_of(traced, x)
-            fresh = [item(1), call(aten.mul.Tensor, biased, count / max(count - 1.0, 1.0))]
-            for old, new in zip((mean, variance), fresh):
-                kept = call(aten.mul.Tensor, old, 1.0 - momentum)
-                values.append(
-                    call(aten.add.Tensor, kept, call(aten.mul.Tensor, new, float(momentum)))
-                )
-                found.append(Output("buffer_mutation", names[old]))
-    result.args = (tuple(result.args[0]) + tuple(values),)
-    return found
+        found[output] = node
+    result.args = (tuple(found.values()),)
+    return list(found)
 
 
-def _count_of(traced: torch.fx.GraphModule, node: torch.fx.Node) -> float:
-    """The elements of each channel of a batch norm's input."""
-    meta = node.meta.get("tensor_meta") or node.meta.get("val")
-    shape = meta.shape if meta is not None else None
-    if shape is None:
-        raise CaptureError(f"the shape of '{node.name}' is not known")
-    count = 1.0
-    for axis, size in enumerate(shape):
-        count *= 1.0 if axis == 1 else float(size)
-    return count
+def _drop_copies(graph: torch.fx.Graph) -> None:
+    """functionalize ends with copies into changed inputs, which the results say already."""
+    for node in reversed(list(graph.nodes)):
+        if str(node.target) == "aten.copy_.default" and not node.users:
+            graph.erase_node(node)
+
+
+def _drop_unused(graph: torch.fx.Graph, count: int, inputs: Weights) -> Weights:
+    """Erases inputs among the first `count` that nothing reads; the others."""
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"][:count]
+    kept = []
+    for node, given in zip(placeholders, inputs):
+        if node.users:
+            kept.append(given)
+        else:
+            graph.erase_node(node)
+    return kept
+
+
+_DRAWS = re.compile(
+    r"^aten\.(bernoulli|native_dropout|_fused_dropout|rand|normal|uniform|multinomial|rrelu_with|"
+    r"exponential|geometric|poisson|log_normal|cauchy)"
+)
+
+
+def _check_operators(graph: torch.fx.Graph) -> None:
+    for node in graph.nodes:
+        if node.op == "call_function" and _DRAWS.match(str(node.target)):
+            raise CaptureError(
+                f"the step draws random numbers by {node.target}, which have no state in a graph; "
+                "torch.nn.functional.dropout and its modules are known"
+            )
 
 
 def _name_inputs(traced: torch.fx.GraphModule, inputs: Sequence[Input]) -> None:

@@ -1,0 +1,227 @@
+"""A whole training step, optimizer included, as one execution plan."""
+
+import functools
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+import torch
+
+from ._graphs import device_of, write_program
+from ._optimizers import Rule
+from ._options import Options, options_of
+from ._plan import Plan, load
+from ._plan_cache import PlanCache
+from ._program import Output
+from ._step import trace_step
+from ._step_function import FINITE, StepOptions, optimized, shared_names, state_of
+
+__all__ = ["TrainStep", "train_step"]
+
+
+def train_step(
+    model: torch.nn.Module,
+    loss: Callable[..., torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    *,
+    mode: Optional[str] = None,
+    compile_options: Optional[Dict[str, Any]] = None,
+    keep_gradients: bool = False,
+    **options: Any,
+) -> "TrainStep":
+    """A training step as one execution plan: `step = train_step(…); value = step(x, labels)`.
+
+    A call computes `loss(model(*batch[:-1]), batch[-1])`, its gradients and the optimizer's update,
+    changes the model's parameters and buffers and the optimizer's states in place, and returns the
+    loss. The plan is made at the first call, and for each further shape of the batch; it is kept in
+    ~/.cache/atunner/plans. Learning rates are read from the optimizer at each call, so that
+    schedules work. To go on without atunner, use model and optimizer as they are.
+
+    `mode` and `compile_options` are those of the backend of torch.compile; `options` those of
+    StepOptions. With `keep_gradients` a call leaves gradients in `parameter.grad`, before clipping
+    and after unscaling.
+    Raises CaptureError for steps that cannot be traced, and BackendError where no plan is made.
+    """
+    return TrainStep(
+        model,
+        loss,
+        optimizer,
+        StepOptions(**options),
+        options_of(mode, compile_options),
+        keep_gradients,
+    )
+
+
+class _Compiled(NamedTuple):
+    plan: Plan
+    inputs: List[str]  #: names of the tensors in front of the batch
+    outputs: List[Output]  #: what the plan returns
+    rules: List[Rule]
+
+
+class TrainStep:
+    """See `train_step`."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: Callable[..., torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        options: StepOptions,
+        compile_options: Options,
+        keep_gradients: bool = False,
+    ) -> None:
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.options, self.compile_options = options, compile_options
+        self.keep_gradients = keep_gradients
+        self._compiled: Dict[Any, _Compiled] = {}
+        self._own: Dict[str, torch.Tensor] = {}  # random numbers and loss scaling
+        self._begins: Set[int] = set()  # parameters whose states are new
+
+    def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
+        compiled = self.compiled(*batch)
+        tensors = self._tensors()
+        self._own["scalars"] = self._scalars(compiled.rules)
+        passed = [self._own[n] if n in self._own else tensors[n] for n in compiled.inputs]
+        results = compiled.plan.run(passed + list(batch))
+        named = dict(zip(compiled.outputs, results))
+        self._keep(named)
+        if self.options.scaling is None or bool(named[FINITE]):
+            self._count()
+        return named[Output("loss_output", "")]
+
+    @property
+    def scale(self) -> Optional[float]:
+        """The scale of the loss in the next step."""
+        scale = self._own.get("scaling.scale")
+        if scale is not None:
+            return float(scale)
+        return self.options.scaling.init_scale if self.options.scaling else None
+
+    def compiled(self, *batch: torch.Tensor) -> _Compiled:
+        """The plan for batches of this shape, made where it is not known."""
+        rules = list({id(rule): rule for _, _, rule in self._optimized()}.values())
+        key = (
+            tuple((tuple(tensor.shape), tensor.dtype) for tensor in batch),
+            tuple(rule.fixed() for rule in rules),
+            tuple(module.training for module in self.model.modules()),
+        )
+        if key not in self._compiled:
+            self._prepare_states()
+            self._compiled[key] = self._compile(batch, rules)
+        return self._compiled[key]
+
+    def _optimized(self) -> List[Tuple[List[str], torch.Tensor, Rule]]:
+        return list(optimized(self.model, self.optimizer))
+
+    def _prepare_states(self) -> None:
+        """Makes the optimizer's states as its own first step does."""
+        for _, parameter, rule in self._optimized():
+            state = self.optimizer.state[parameter]
+            for name in rule.states:
+                if not isinstance(state.get(name), torch.Tensor):
+                    self._begins.add(id(parameter))
+                    state[name] = state_of(self.optimizer, parameter, name)
+            if rule.counts and "step" not in state:
+                state["step"] = torch.tensor(0.0)
+
+    def _compile(self, batch: Tuple[torch.Tensor, ...], rules: List[Rule]) -> _Compiled:
+        traced = trace_step(
+            self.model,
+            self.loss,
+            self.optimizer,
+            batch,
+            self.options,
+            live_scalars=True,
+            gradients=self.keep_gradients,
+        )
+        inputs = [given for given, _ in traced.weights if given.kind != "tensor_constant"]
+        known = self._tensors()
+        for given, tensor in traced.weights:
+            name = given.qualified_name
+            if given.kind != "tensor_constant" and name not in known and name not in self._own:
+                self._own[name] = tensor.clone()
+        _take_all_as_inputs(traced.program)
+        constants = [each for each in traced.weights if each[0].kind == "tensor_constant"]
+        write = functools.partial(write_program, traced.program, constants)
+        options = self.compile_options
+        device = device_of(batch)
+        folder = PlanCache(write, options, device).plan(
+            options.budget if options.searches else None
+        )
+        assert folder is not None
+        plan = load(folder, device, replay=options.replays)
+        outputs = [output for output in traced.outputs if not output.kind.endswith("_mutation")]
+        return _Compiled(plan, [given.qualified_name for given in inputs], outputs, rules)
+
+    def _tensors(self) -> Dict[str, torch.Tensor]:
+        """The model's and the optimizer's tensors as they are, by their names in programs."""
+        found: Dict[str, torch.Tensor] = {}
+        for kind in ("_parameters", "_buffers"):
+            found.update({n[0]: t.detach() for t, n in shared_names(self.model, kind)})
+        for names, parameter, rule in self._optimized():
+            for name in rule.states:
+                state = self.optimizer.state.get(parameter, {}).get(name)
+                if state is not None:
+                    found[f"optimizer.{names[0]}.{name}"] = state
+        return found
+
+    def _scalars(self, rules: Sequence[Rule]) -> torch.Tensor:
+        """Learning rates and bias corrections of the next step, in the order of the rules."""
+        steps: Dict[int, float] = {}
+        for _, parameter, rule in self._optimized():
+            steps[rule_key(rule)] = self._steps_of(parameter, rule)
+        values = [float(v) for rule in rules for v in rule.scalars(steps[rule_key(rule)] + 1.0)]
+        first = self._optimized()[0][1]
+        dtype = first.dtype if first.dtype == torch.float64 else torch.float32
+        return torch.tensor(values, dtype=dtype).to(first.device, non_blocking=True)
+
+    def _steps_of(self, parameter: torch.Tensor, rule: Rule) -> float:
+        state = self.optimizer.state[parameter]
+        if rule.counts:
+            return float(state["step"])
+        return 0.0 if id(parameter) in self._begins else 1.0
+
+    def _count(self) -> None:
+        """Advances the optimizer's counts, as its own step does."""
+        self._begins.clear()
+        for _, parameter, rule in self._optimized():
+            state = self.optimizer.state[parameter]
+            if not rule.counts:
+                continue
+            if isinstance(state["step"], torch.Tensor):
+                state["step"] += 1
+            else:
+                state["step"] = state["step"] + 1
+
+    def _keep(self, named: Dict[Output, torch.Tensor]) -> None:
+        if not self.keep_gradients:
+            return
+        for names, parameter, _ in self._optimized():
+            parameter.grad = named.get(Output("gradient_to_parameter", names[0]))
+
+
+def rule_key(rule: Rule) -> int:
+    """Rules are made anew for each call; their group stays."""
+    return id(rule.group)
+
+
+def _take_all_as_inputs(program: Dict[str, Any]) -> None:
+    """Makes inputs of what the program holds, so that it changes its caller's tensors in place."""
+    signature = program["graph_module"]["signature"]
+    places: Dict[str, str] = {}
+    inputs = []
+    for spec in signature["input_specs"]:
+        ((kind, fields),) = spec.items()
+        if kind in ("parameter", "buffer"):
+            places[fields[f"{kind}_name"]] = fields["arg"]["name"]
+            spec = {"user_input": {"arg": {"as_tensor": fields["arg"]}}}
+        inputs.append(spec)
+    outputs = []
+    for spec in signature["output_specs"]:
+        ((kind, fields),) = spec.items()
+        if kind.endswith("_mutation"):
+            name = fields.get("parameter_name") or fields["buffer_name"]
+            spec = {"user_input_mutation": {"arg": fields["arg"], "user_input_name": places[name]}}
+        elif kind.startswith("gradient"):
+            spec = {"user_output": {"arg": fields["arg"]}}
+        outputs.append(spec)
+    signature["input_specs"], signature["output_specs"] = inputs, outputs

@@ -1,0 +1,233 @@
+"""Training steps as plans, with real PyTorch, on the virtual libcuda: no GPU. Run by ctest, which
+names what it needs, as for atunner_plan_test.py. Exit code 77 where there is no PyTorch or no
+NVRTC.
+
+Ways in which fusion has broken training elsewhere, and where they are tested here or in
+tests/torch/steps.py: another dropout mask in the backward pass, bias corrections or learning rates
+fixed when the step is traced, a parameter that is overwritten before its decay is read
+(test_three_steps_are_pytorchs); stale running statistics (test_convolutions_with_batch_norm,
+"micro_batches"); states that a step with infinite gradients changes, a mean over micro-batches that
+is a sum (test_steps_that_are_not_finite_change_nothing); a rounding that is removed in front of a
+comparison (test_roundings_in_front_of_comparisons_stay); clipping before unscaling ("scaled");
+tied weights with one gradient of two ("tied_dropout"); tensors saved for the backward pass that
+are overwritten (the ReLU in place of "convnet_sgd")."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+try:
+    import torch
+except ImportError:
+    print("skipped: this Python has no PyTorch")
+    sys.exit(77)
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import atunner
+from atunner_plan_test import GPU, has_nvrtc
+
+nn, F = torch.nn, torch.nn.functional
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Dropout(0.25), nn.Linear(7, 4))
+
+
+def batch():
+    return torch.randn(6, 5), torch.randint(0, 4, (6,))
+
+
+class TrainStepTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        torch.manual_seed(1)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.environment = unittest.mock.patch.dict(
+            os.environ,
+            HOME=cls.folder.name,
+            XDG_CACHE_HOME=os.path.join(cls.folder.name, "cache"),
+            XDG_DATA_HOME=os.path.join(cls.folder.name, "data"),
+            ATUNNER_VIRTUAL_CUDA_GPU=GPU,
+        )
+        cls.environment.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.environment.stop()
+        cls.folder.cleanup()
+
+    def step(self, model, optimizer, **options):
+        return atunner.train_step(
+            model, F.cross_entropy, optimizer, compile_options={"target_gpu": GPU}, **options
+        )
+
+    def close(self, ours, theirs):
+        for (name, one), (_, other) in zip(ours.named_parameters(), theirs.named_parameters()):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6, msg=name)
+
+    def test_three_steps_are_pytorchs(self):
+        """Dropout's masks differ from step to step, a schedule changes the rate, and the gradients
+        are clipped. Afterwards PyTorch goes on from where the plan ended."""
+        ours = mlp()
+        theirs = copy.deepcopy(ours)
+        optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (ours, theirs)]
+        step = self.step(ours, optimizers[0], clip_norm=0.1, seed=7, keep_gradients=True)
+        for i in range(3):
+            for optimizer in optimizers:
+                optimizer.param_groups[0]["lr"] = 0.01 * (i + 1)
+            given = batch()
+            value = step(*given)
+            optimizers[1].zero_grad()
+            with atunner.drawing(torch.tensor(7), torch.tensor(i)):
+                want = F.cross_entropy(theirs(given[0]), given[1])
+            want.backward()
+            torch.testing.assert_close(value, want.detach())
+            for one, other in zip(ours.parameters(), theirs.parameters()):
+                torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-6)
+            nn.utils.clip_grad_norm_(theirs.parameters(), 0.1)
+            optimizers[1].step()
+            self.close(ours, theirs)
+        self.assertEqual(len(step._compiled), 1)
+        self.assertEqual(next(iter(step._compiled.values())).plan.extern_count, 0)
+        for model, optimizer in zip((ours, theirs), optimizers):
+            for parameter in model.parameters():
+                parameter.grad = torch.ones_like(parameter)
+            optimizer.step()
+        self.close(ours, theirs)
+
+    def test_steps_that_are_not_finite_change_nothing(self):
+        ours = nn.Sequential(nn.Linear(5, 4))
+        theirs = copy.deepcopy(ours)
+        optimizers = [
+            torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9, dampening=0.5)
+            for m in (ours, theirs)
+        ]
+        scaling = atunner.LossScaling(init_scale=8.0, growth_interval=2)
+        step = self.step(ours, optimizers[0], scaling=scaling, micro_batches=2)
+        scales = []
+        for bad in (False, True, False, False):
+            x, labels = batch()
+            x = x * float("inf") if bad else x
+            step(x, labels)
+            scales.append(step.scale)
+            if not bad:
+                optimizers[1].zero_grad()
+                F.cross_entropy(theirs(x), labels).backward()
+                optimizers[1].step()
+            self.close(ours, theirs)
+        self.assertEqual(scales, [8.0, 4.0, 4.0, 8.0])
+
+    def test_convolutions_with_batch_norm(self):
+        """Running statistics and their count change, too."""
+        layers = [nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)]
+        ours = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        theirs = copy.deepcopy(ours)
+        optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (ours, theirs)]
+        step = self.step(ours, optimizers[0])
+        for _ in range(2):
+            x, labels = torch.randn(6, 3, 8, 8), torch.randint(0, 4, (6,))
+            value = step(x, labels)
+            optimizers[1].zero_grad()
+            want = F.cross_entropy(theirs(x), labels)
+            want.backward()
+            optimizers[1].step()
+            torch.testing.assert_close(value, want.detach())
+            self.close(ours, theirs)
+            for one, other in zip(ours.buffers(), theirs.buffers()):
+                torch.testing.assert_close(one, other)
+
+    def test_roundings_in_front_of_comparisons_stay(self):
+        """The gradient of amax divides by the count of elements that equal the largest. If the
+        product is compared before it is rounded to bfloat16, none does, and gradients are
+        infinite."""
+
+        class Largest(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(16, 8)
+
+            def forward(self, x):
+                return self.linear(x).amax(-1)
+
+        ours = Largest()
+        theirs = copy.deepcopy(ours)
+        optimizer = torch.optim.SGD(ours.parameters(), lr=0.1)
+        step = atunner.train_step(
+            ours,
+            lambda y, want: ((y.float() - want) ** 2).mean(),
+            optimizer,
+            compile_options={"target_gpu": GPU},
+            keep_gradients=True,
+            autocast=torch.bfloat16,
+        )
+        x, want = torch.randn(32, 16), torch.randn(32)
+        step(x, want)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = theirs(x)
+        ((y.float() - want) ** 2).mean().backward()
+        for one, other in zip(ours.parameters(), theirs.parameters()):
+            self.assertTrue(bool(one.grad.isfinite().all()))
+            torch.testing.assert_close(one.grad.float(), other.grad, rtol=0.05, atol=0.02)
+
+    def test_a_users_file_is_predicted_by_batch(self):
+        file = os.path.join(self.folder.name, "train.py")
+        with open(file, "w") as out:
+            out.write(
+                "import torch\n"
+                "def make_step(batch=4):\n"
+                "    model = torch.nn.Linear(8, 3)\n"
+                "    optimizer = torch.optim.Adam(model.parameters())\n"
+                "    given = torch.randn(batch, 8), torch.zeros(batch).long()\n"
+                "    return model, torch.nn.functional.cross_entropy, optimizer, given\n"
+                "def wrong():\n"
+                "    return torch.nn.Linear(8, 3), 1, 2, 3, {'clip': 1.0}\n"
+            )
+        python = {"ATUNNER_PYTHON": sys.executable, "PYTHONPATH": os.path.dirname(__file__)}
+        command = [os.environ["ATUNNER"], "predict", "--target-gpu", "H200", "--json"]
+        with unittest.mock.patch.dict(os.environ, python):
+            made = subprocess.run(
+                command + ["--training-graph", file, "--batch", "4,16"],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            failed = subprocess.run(
+                command + ["--training-graph", file + ":wrong"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        rows = json.loads(made.stdout)["batches"]
+        self.assertEqual([row["batch"] for row in rows], [4, 16])
+        memory = [row["memory"]["peak_bytes"] for row in rows]
+        self.assertLess(memory[0], memory[1])
+        self.assertEqual(failed.returncode, 2)
+        for text in ("the loss is no function", "none of torch.optim", "no tuple", "clip"):
+            self.assertIn(text, failed.stderr + failed.stdout)
+
+    def test_what_cannot_be_traced_is_said(self):
+        model = mlp()
+        for optimizer, text in (
+            (torch.optim.Rprop(model.parameters()), "Rprop is not traced"),
+            (torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), "none of the model's"),
+        ):
+            with self.assertRaisesRegex(atunner.CaptureError, text):
+                self.step(model, optimizer)(*batch())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.assertRaisesRegex(atunner.CaptureError, "4 equal parts"):
+            self.step(model, optimizer, micro_batches=4)(*batch())
+        noisy = nn.Sequential(nn.Linear(5, 4), nn.RReLU())
+        optimizer = torch.optim.SGD(noisy.parameters(), lr=0.1)
+        with self.assertRaisesRegex(atunner.CaptureError, "rrelu_with_noise"):
+            self.step(noisy, optimizer)(*batch())
+
+
+if __name__ == "__main__":
+    if not has_nvrtc():
+        print("skipped: NVRTC is not installed")
+        sys.exit(77)
+    unittest.main()
