@@ -184,7 +184,7 @@ class Verifier {
   std::map<Dims, bool> valid_sizes_;  ///< see IsValidSize
   /// Instructions of warps of the largest launch that ended; 0 = none has. Virtual GPU only.
   uint64_t most_work_ = 0;
-  bool own_size_passed_ = false;      ///< some kernel was right at the task's own size
+  bool own_size_passed_ = false;  ///< some kernel was right at the task's own size
   std::unique_ptr<OwnSizeCheck> own_size_;
   MinedValues given_constants_;  ///< of the kernel as given
   MinedPool candidates_constants_;

@@ -12,8 +12,8 @@
 
 #include "atunner/base/result.h"
 #include "faces/cli/flows/flow_verbs.h"
+#include "faces/cli/planning/planning_verbs.h"
 #include "faces/cli/server/server_verbs.h"
-#include "faces/cli/verbs/planning_verbs.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"
 

@@ -115,6 +115,7 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
     reference.bytes += output.elements * sizeof(double);
     reference.outputs.push_back(std::move(output));
   }
+  cache_.MakeRoom(reference.bytes);
   ATUNNER_RETURN_IF_ERROR(ComputeValues(buffers, reference));
   for (Reference::Output& output : reference.outputs)
     output.exact = source_->IsExact(buffers.dims());

@@ -21,18 +21,20 @@ Reference* ReferenceCache::Keep(const Dims& dims, const InputInstance& instance,
   return kept;
 }
 
+void ReferenceCache::MakeRoom(uint64_t bytes) { Drop(bytes, 0); }
+
 void ReferenceCache::Renew(const Dims& dims, const InputInstance& instance) {
   const Key key(dims, instance);
   order_.remove(key);
   order_.push_back(key);
-  DropBeforeNewest();
+  Drop(0, 1);  // the newest is about to be used
 }
 
-void ReferenceCache::DropBeforeNewest() {
-  uint64_t total = 0;
+void ReferenceCache::Drop(uint64_t bytes, size_t kept) {
+  uint64_t total = bytes;
   for (const Key& key : order_) total += references_[key].bytes;
-  while (total > limit_bytes_ && order_.size() > 1) {  // the newest is about to be used
-    const auto victim = std::prev(order_.end(), 2);
+  while (total > limit_bytes_ && order_.size() > kept) {
+    const auto victim = std::prev(order_.end(), static_cast<std::ptrdiff_t>(kept) + 1);
     Reference& dropped = references_[*victim];
     total -= dropped.bytes;
     dropped.DropValues();

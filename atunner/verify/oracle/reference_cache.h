@@ -23,6 +23,9 @@ class ReferenceCache {
   /// nullptr if it was never kept. Its values may have been dropped.
   Reference* Find(const Dims& dims, const InputInstance& instance);
   const Reference* Find(const Dims& dims, const InputInstance& instance) const;
+  /// Drops the values that a reference of so many bytes will leave no room for, so that its
+  /// computation does not need memory for both.
+  void MakeRoom(uint64_t bytes);
   /// Keeps a new reference.
   Reference* Keep(const Dims& dims, const InputInstance& instance, Reference reference);
   /// Makes a kept reference, whose values were computed again, the newest one.
@@ -30,8 +33,9 @@ class ReferenceCache {
 
  private:
   using Key = std::pair<Dims, InputInstance>;
-  /// Drops the values of references beyond the limit, beginning with the one before the newest.
-  void DropBeforeNewest();
+  /// Drops the values of references, beginning with the newest but for `kept`, until with `bytes`
+  /// more they are within the limit.
+  void Drop(uint64_t bytes, size_t kept);
 
   uint64_t limit_bytes_;
   std::map<Key, Reference> references_;

@@ -24,8 +24,9 @@ Reference Make() {
 
 InputInstance Instance(uint64_t seed) { return {InputFamily::kNormal, seed, false, {}}; }
 
-// There are five references with room for three. A candidate that needs all in order finds the first
-// two. If the oldest were dropped, it would find none, and every candidate would compute all five.
+// There are five references with room for three. A candidate that needs all in order finds the
+// first two. If the oldest were dropped, it would find none, and every candidate would compute all
+// five.
 TEST(ReferenceCache, TheFirstReferencesStay) {
   ReferenceCache cache(300);
   for (uint64_t seed = 1; seed <= 5; ++seed) cache.Keep({}, Instance(seed), Make());
@@ -40,6 +41,16 @@ TEST(ReferenceCache, TheFirstReferencesStay) {
   EXPECT_TRUE(cache.Find({}, Instance(1))->HasValues());
   EXPECT_TRUE(cache.Find({}, Instance(3))->HasValues());
   EXPECT_FALSE(cache.Find({}, Instance(5))->HasValues());
+}
+
+// The values of two references of a 15 GB task are not in memory at once.
+TEST(ReferenceCache, RoomIsMadeBeforeAReferenceIsComputed) {
+  ReferenceCache cache(150);
+  cache.Keep({}, Instance(1), Make());
+  cache.MakeRoom(50);
+  EXPECT_TRUE(cache.Find({}, Instance(1))->HasValues());
+  cache.MakeRoom(100);
+  EXPECT_FALSE(cache.Find({}, Instance(1))->HasValues());
 }
 
 TEST(ReferenceCache, TheNewestStaysThoughItIsTooLarge) {

@@ -65,8 +65,6 @@ void AddPredict(VerbList& verbs);
 void AddHardwareOptimize(VerbList& verbs);
 void AddCapture(VerbList& verbs);
 void AddApply(VerbList& verbs);
-void AddTimeline(VerbList& verbs);
-void AddMemory(VerbList& verbs);
 void AddBenchmark(VerbList& verbs);
 void AddSearchBench(VerbList& verbs);
 void AddSanitize(VerbList& verbs);

@@ -10,7 +10,7 @@
 #include "atunner/jobs/system/system_report.h"
 #include "atunner/jobs/system/system_run.h"
 #include "faces/cli/output/render.h"
-#include "faces/cli/verbs/planning_verbs.h"
+#include "faces/cli/planning/planning_verbs.h"
 
 namespace atunner::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "faces/cli/flags/checks.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/output/timeline_text.h"
-#include "faces/cli/verbs/verb_list.h"
+#include "faces/cli/planning/planning_verbs.h"
 
 namespace atunner::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "atunner/jobs/system/parallel_request.h"
 #include "atunner/planning/parallel/plan_text.h"
 #include "faces/cli/output/render.h"
-#include "faces/cli/verbs/planning_verbs.h"
+#include "faces/cli/planning/planning_verbs.h"
 
 namespace atunner::cli {
 namespace {

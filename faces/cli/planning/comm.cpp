@@ -15,7 +15,7 @@
 #include "atunner/planning/comm/comm_choice.h"
 #include "faces/cli/flags/checks.h"
 #include "faces/cli/output/render.h"
-#include "faces/cli/verbs/planning_verbs.h"
+#include "faces/cli/planning/planning_verbs.h"
 
 namespace atunner::cli {
 namespace {
