@@ -86,10 +86,15 @@ class CapturedKernels : public testing::Test {
   capture::CapturedLaunch launch_;
 };
 
+TEST_F(CapturedKernels, BuffersWrittenAsAWholeAreOutputs) {
+  launch_.buffers[0].written = {{0, 4096}};
+  EXPECT_EQ(Kernel().value().spec.args[0].role, Role::kOutput);
+}
+
 TEST_F(CapturedKernels, BecomeTasksWithTheProgramsMemory) {
   UserKernel kernel = Kernel().value();
   ASSERT_EQ(kernel.spec.args.size(), 3u);
-  EXPECT_EQ(kernel.spec.args[0].role, Role::kOutput);
+  EXPECT_EQ(kernel.spec.args[0].role, Role::kInOut) << "its end keeps what it holds";
   EXPECT_EQ(kernel.spec.args[0].dtype, DType::kFloat32);
   EXPECT_EQ(kernel.spec.args[1].role, Role::kInput);
   EXPECT_EQ(kernel.spec.args[1].fill.kind, Fill::Kind::kBlob);
