@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "atunner/codegen/template/family.h"
+#include "atunner/jobs/requests/problems.h"
 #include "atunner/jobs/requests/tasks.h"
-#include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/artifact_writer.h"
 #include "atunner/jobs/runs/finished_run.h"
 #include "atunner/measure/harness.h"
@@ -73,15 +73,10 @@ Result<std::unique_ptr<RoundTuning>> RoundTuning::Open(const SourceTask& source,
                                                        Services& services, const EventSink& events,
                                                        std::stop_token stop) {
   ATUNNER_TRY(Target target, services.devices.Choose(options.target));
-  SourceOptions reading;
-  reading.kernel = source.kernel;
-  reading.extra_tunables = true;
-  reading.multiprocessors = target.profile.sms;
-  const std::string file = source.file.string();
-  ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, reading));
+  ATUNNER_TRY(auto own, OpenProblem({.task = {}, .file = source.file, .kernel = source.kernel},
+                                    target, events));
   std::unique_ptr<RoundTuning> tuning(
       new RoundTuning(options, services, events, std::move(target), std::move(stop)));
-  ATUNNER_TRY(auto own, TemplateOf(kernel, file, events));
   tuning->whole_ = std::make_unique<RewrittenToo>(std::move(own));
   ATUNNER_RETURN_IF_ERROR(tuning->Prepare());
   return tuning;

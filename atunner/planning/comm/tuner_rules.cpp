@@ -2,39 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <optional>
-#include <system_error>
+
+#include "atunner/planning/cells.h"
 
 namespace atunner::planning {
 namespace {
 
 constexpr size_t kFewestCells = 8, kMostCells = 10;
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-std::vector<std::string_view> Cells(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (size_t at = 0; at <= line.size();) {
-    const size_t comma = std::min(line.find(',', at), line.size());
-    cells.push_back(Trimmed(line.substr(at, comma - at)));
-    at = comma + 1;
-  }
-  return cells;
-}
-
-template <class Number>
-std::optional<Number> NumberOf(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::unexpected<Error> Wrong(size_t line, const std::string& what) {
   return Invalid(what, "line " + std::to_string(line),

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "atunner/model/json/json.h"
+#include "atunner/planning/cells.h"
 #include "atunner/planning/memory/allocation_trace.h"
 #include "atunner/planning/memory/snapshot.h"
 #include "atunner/trace/readers/open_trace.h"
@@ -28,29 +27,6 @@ std::optional<Column> ColumnOf(std::string_view name) {
   if (name == "upper" || name == "end") return kUpper;
   if (name == "size") return kSize;
   return std::nullopt;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-std::vector<std::string_view> Cells(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (size_t at = 0; at <= line.size();) {
-    const size_t comma = std::min(line.find(',', at), line.size());
-    cells.push_back(Trimmed(line.substr(at, comma - at)));
-    at = comma + 1;
-  }
-  return cells;
-}
-
-std::optional<int64_t> Number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 Result<std::array<std::optional<size_t>, kColumns>> Header(std::string_view line) {
@@ -124,8 +100,8 @@ Result<MemoryProblem> ReadBufferCsv(std::string_view text) {
       const auto place = (*places)[column];
       return place && *place < cells.size() ? cells[*place] : std::string_view();
     };
-    const auto lower = Number(cell(kLower)), upper = Number(cell(kUpper)),
-               size = Number(cell(kSize));
+    const auto lower = NumberOf<int64_t>(cell(kLower)), upper = NumberOf<int64_t>(cell(kUpper)),
+               size = NumberOf<int64_t>(cell(kSize));
     if (!lower || !upper || !size)
       return Invalid("lower, upper and size must be whole numbers", fmt::format("line {}", number));
     problem.buffers.push_back({*lower, *upper, *size});
