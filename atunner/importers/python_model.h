@@ -8,9 +8,6 @@
 
 namespace atunner::importers {
 
-/// True for FILE.py and FILE.py:CLASS.
-bool IsPythonModel(const std::string& name);
-
 /// An archive that is removed with this.
 struct ExportedModel {
   TemporaryDirectory folder;

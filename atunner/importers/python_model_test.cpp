@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "atunner/importers/user_python.h"
+
 namespace atunner::importers {
 namespace {
 
@@ -29,9 +31,9 @@ class Stand {
 
 TEST(PythonModel, IsAFileOrAClassOfOne) {
   for (const std::string name : {"net.py", "a/net.py", "net.py:Net", "a:b/net.py:Net"})
-    EXPECT_TRUE(IsPythonModel(name)) << name;
+    EXPECT_TRUE(IsPythonFile(name)) << name;
   for (const std::string name : {"", "net.pt2", "net.json", "net.pyc", "py", "folder.py/net.pt2"})
-    EXPECT_FALSE(IsPythonModel(name)) << name;
+    EXPECT_FALSE(IsPythonFile(name)) << name;
 }
 
 // $3, $4 and $5 of `python -c START FILE CLASS ARCHIVE`.

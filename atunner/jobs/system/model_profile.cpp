@@ -12,6 +12,7 @@
 #include "atunner/fusion/traffic.h"
 #include "atunner/fusion/training_patterns.h"
 #include "atunner/graph/operation.h"
+#include "atunner/jobs/requests/step_outputs.h"
 
 namespace atunner::jobs {
 namespace {
@@ -62,20 +63,6 @@ double ProductFlops(const ValidGraph& graph, const Node& node) {
   double flops = 2;
   for (const auto& [letter, extent] : extents) flops *= extent;
   return flops;
-}
-
-fusion::StepRole RoleOf(importers::OutputRole role) {
-  switch (role) {
-    case importers::OutputRole::kLoss:
-      return fusion::StepRole::kLoss;
-    case importers::OutputRole::kGradient:
-      return fusion::StepRole::kGradient;
-    case importers::OutputRole::kUpdate:
-      return fusion::StepRole::kUpdate;
-    case importers::OutputRole::kResult:
-      break;
-  }
-  return fusion::StepRole::kResult;
 }
 
 class Profiler {
@@ -134,10 +121,7 @@ class Profiler {
     backward_.assign(count, false);
     profile_.training_step = model_.trains();
     if (!profile_.training_step) return;
-    std::vector<fusion::StepOutput> outputs;
-    for (const auto& output : model_.outputs)
-      outputs.push_back({output.name, RoleOf(output.role), output.of});
-    const auto phases = fusion::PhasesOfNodes(graph_, outputs);
+    const auto phases = fusion::PhasesOfNodes(graph_, StepOutputsOf(model_));
     for (size_t id = 0; id < count; ++id) {
       forward_[id] = phases[id].forward;
       backward_[id] = phases[id].backward;

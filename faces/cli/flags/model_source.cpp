@@ -4,11 +4,12 @@
 
 #include "atunner/base/files.h"
 #include "atunner/graph/text.h"
+#include "atunner/importers/user_python.h"
 
 namespace atunner::cli {
 
 Result<std::optional<importers::ExportedModel>> ExportIfPython(std::string& file) {
-  if (!importers::IsPythonModel(file)) return std::nullopt;
+  if (!importers::IsPythonFile(file)) return std::nullopt;
   ATUNNER_TRY(importers::ExportedModel exported, importers::ExportPythonModel(file));
   file = exported.archive.string();
   return exported;

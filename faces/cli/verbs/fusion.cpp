@@ -12,8 +12,9 @@
 #include "atunner/fusion/fusion_plan.h"
 #include "atunner/fusion/plan_text.h"
 #include "atunner/fusion/training_text.h"
+#include "atunner/importers/python_step.h"
+#include "atunner/importers/user_python.h"
 #include "faces/cli/flags/model_source.h"
-#include "faces/cli/flags/step_source.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/training_plan.h"
@@ -62,9 +63,9 @@ Result<int> Show(const Plan& plan, const FusionFlags& flags, const Context& cont
 Result<int> Fusion(const FusionFlags& flags, const Context& context) {
   ATUNNER_TRY(const std::string file, FileOf(flags));
   ATUNNER_TRY(const Dims sizes, SizesOfAxes(flags.dims));
-  std::optional<WrittenSteps> written;
-  if (IsStepFile(file)) {
-    ATUNNER_TRY(WrittenSteps made, WriteSteps(file, {}));
+  std::optional<importers::WrittenSteps> written;
+  if (importers::IsPythonFile(file)) {
+    ATUNNER_TRY(importers::WrittenSteps made, importers::WriteSteps(file, {}));
     written.emplace(std::move(made));
   }
   ATUNNER_TRY(const ModelSource source, ReadModelSource(written ? written->files[0] : file, sizes));

@@ -12,8 +12,9 @@
 #include "atunner/base/files.h"
 #include "atunner/device/profiles.h"
 #include "atunner/fusion/training_text.h"
+#include "atunner/importers/python_step.h"
+#include "atunner/importers/user_python.h"
 #include "faces/cli/flags/model_source.h"
-#include "faces/cli/flags/step_source.h"
 #include "faces/cli/flags/task_flags.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/field_paths.h"
@@ -104,7 +105,8 @@ Result<fusion::TrainingPlan> PlanOfFile(const std::string& file, const DevicePro
 /// One row for each size of the batch.
 Result<int> PredictBatches(const PredictFlags& flags, const DeviceProfile& profile,
                            const Context& context) {
-  ATUNNER_TRY(const WrittenSteps written, WriteSteps(flags.training_graph, flags.batches));
+  ATUNNER_TRY(const importers::WrittenSteps written,
+              importers::WriteSteps(flags.training_graph, flags.batches));
   std::vector<fusion::BatchPrediction> rows;
   for (size_t i = 0; i < flags.batches.size(); ++i) {
     ATUNNER_TRY(fusion::TrainingPlan plan, PlanOfFile(written.files[i], profile));
@@ -123,13 +125,13 @@ Result<int> PredictStep(const PredictFlags& flags, const Context& context) {
     return Invalid("either a kernel or a training step", flags.training_graph);
   ATUNNER_TRY(const DeviceProfile profile, FindProfile(flags.target));
   std::string file = flags.training_graph;
-  if (!flags.batches.empty() && !IsStepFile(file))
+  if (!flags.batches.empty() && !importers::IsPythonFile(file))
     return Invalid("the batch of a written step is fixed", file,
                    "give train.py:make_step with --batch");
   if (!flags.batches.empty()) return PredictBatches(flags, profile, context);
-  std::optional<WrittenSteps> written;
-  if (IsStepFile(file)) {
-    ATUNNER_TRY(WrittenSteps made, WriteSteps(file, {}));
+  std::optional<importers::WrittenSteps> written;
+  if (importers::IsPythonFile(file)) {
+    ATUNNER_TRY(importers::WrittenSteps made, importers::WriteSteps(file, {}));
     written.emplace(std::move(made));
     file = written->files[0];
   }

@@ -8,10 +8,7 @@
 #include "atunner/base/files.h"
 #include "atunner/base/result.h"
 
-namespace atunner::cli {
-
-/// True for "train.py" and "train.py:make_step".
-bool IsStepFile(const std::string& text);
+namespace atunner::importers {
 
 /// The programs of a step in files that live as long as this.
 struct WrittenSteps {
@@ -24,4 +21,4 @@ struct WrittenSteps {
 /// Errors: kInvalidInput with what Python says, kUnavailable if a package is missing.
 Result<WrittenSteps> WriteSteps(const std::string& text, const std::vector<int64_t>& batches);
 
-}  // namespace atunner::cli
+}  // namespace atunner::importers
