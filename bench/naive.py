@@ -56,9 +56,9 @@ def note(args, source, seconds, gain, result):
     if not args.jsonl:
         return
     record = result.get("rewriting") or {}
-    kept = {key: record.get(key) for key in ("own_ns", "best_ns", "times", "steps", "rounds")}
+    kept = {key: record.get(key) for key in ("own_ns", "best_ns", "times")}
     kept |= {"ideas": [{key: idea.get(key) for key in ("rewrite", "detail", "status", "gain",
-                                                       "expected_gain", "why")}
+                                                       "expected_gain", "note")}
                        for idea in record.get("ideas", [])]}
     with open(args.jsonl, "a") as file:
         file.write(json.dumps({"kernel": source.stem, "seconds": round(seconds, 2), "gain": gain,
