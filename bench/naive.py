@@ -4,7 +4,8 @@
     bench/naive.py --atunner build/dev/faces/atunner --target-gpu A100 [--only gemm,row_sum]
 
 Without the GPU the times are predicted. `correct` means that the judge found the final kernel
-right. `--limit 140` begins no other kernel after 140 seconds.
+right. `--limit 140` begins no other kernel after 140 seconds; `--budget 30,5s` gives each kernel 30
+trials or five seconds. `--only` also gives the order.
 """
 
 import argparse
@@ -22,7 +23,7 @@ FOLDER = pathlib.Path(__file__).parent / "naive"
 
 def rewrite(args, source, folder):
     command = [args.atunner, "hardware-optimize", "--source", source, "--rewrite", "--target-gpu",
-               args.target_gpu, "--budget", str(args.budget), "--out", folder / source.stem,
+               args.target_gpu, "--budget", args.budget, "--out", folder / source.stem,
                "--store", folder / "store.db", "--no-baselines", "--json"]
     started = time.time()
     done = subprocess.run(command, capture_output=True, text=True)
@@ -45,6 +46,26 @@ def row(name, result, seconds):
             f"{record['best_ns'] / 1e3:10.1f} us {gain:7.2f}x  {kept or '-'}"), gain
 
 
+def chosen(args):
+    if args.only:
+        return [args.folder / f"{name}.cu" for name in args.only.split(",")]
+    return sorted(args.folder.glob("*.cu"))
+
+
+def note(args, source, seconds, gain, result):
+    if not args.jsonl:
+        return
+    record = result.get("rewriting") or {}
+    kept = {key: record.get(key) for key in ("own_ns", "best_ns", "times")}
+    kept |= {"ideas": [{key: idea.get(key) for key in ("rewrite", "detail", "status", "gain",
+                                                       "expected_gain", "note")}
+                       for idea in record.get("ideas", [])]}
+    with open(args.jsonl, "a") as file:
+        file.write(json.dumps({"kernel": source.stem, "seconds": round(seconds, 2), "gain": gain,
+                               "error": result.get("error"), "refused": result.get("refused"),
+                               "trials": result.get("trials")} | kept) + "\n")
+
+
 def errors_of(result):
     """How far the expected gains of the kept ideas were from the gains that came of them."""
     ideas = (result.get("rewriting") or {}).get("ideas", [])
@@ -56,8 +77,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--atunner", default="build/dev/faces/atunner")
     parser.add_argument("--target-gpu", default="A100")
-    parser.add_argument("--budget", type=int, default=40)
+    parser.add_argument("--folder", type=pathlib.Path, default=FOLDER)
+    parser.add_argument("--budget", default="40")
     parser.add_argument("--only", default="")
+    parser.add_argument("--jsonl", help="file to which each kernel's result is appended")
     parser.add_argument("--limit", type=float, help="seconds")
     parser.add_argument("--keep", help="folder for the artifacts")
     args = parser.parse_args()
@@ -66,14 +89,13 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(args.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for source in sorted(FOLDER.glob("*.cu")):
-            if args.only and source.stem not in args.only.split(","):
-                continue
+        for source in chosen(args):
             if args.limit and time.time() - started > args.limit:
                 skipped.append(source.stem)
                 continue
             result, seconds = rewrite(args, source, folder)
             text, gain = row(source.stem, result, seconds)
+            note(args, source, seconds, gain, result)
             kinds.add((result.get("rewriting") or {}).get("times", "no time"))
             print(text, flush=True)
             gains.append(gain)

@@ -156,9 +156,9 @@ Status Harness::EnqueueFingerprints(const TaskBuffers& buffers) {
 }
 
 Status Harness::PrepareRun(TimedKernel& kernel, const TaskBuffers& buffers,
-                           const InputInstance& instance) {
+                           const InputInstance& instance, const Poison& poison) {
   ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(verifier_.kernels(), instance));
-  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs(verifier_.kernels(), Poison::Fresh()));
+  ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs(verifier_.kernels(), poison));
   ATUNNER_RETURN_IF_ERROR(kernel.Prepare(buffers));
   ATUNNER_RETURN_IF_ERROR(device_.ResetPersistingL2());
   return device_.EnqueueFill(flush_->address(), 0x5a, flush_->bytes());
@@ -174,7 +174,7 @@ Result<MetricValues> Harness::Count(TimedKernel& kernel, std::span<const std::st
   CountedRun run;
   ATUNNER_TRY(run.launches, kernel.Launches(*buffers));
   run.prepare = [&]() -> Status {
-    ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, NormalInputs(seed)));
+    ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, NormalInputs(seed), Poison::Fresh()));
     return ended(device_.Synchronize());
   };
   run.launch = [&]() -> Status {
@@ -185,10 +185,11 @@ Result<MetricValues> Harness::Count(TimedKernel& kernel, std::span<const std::st
 }
 
 Result<Harness::Sample> Harness::TakeSample(TimedKernel& kernel, const InputInstance& instance,
-                                            uint32_t slot) {
+                                            uint32_t slot, const Poison& poison) {
   ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, slot));
-  ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, instance));
+  ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, instance, poison));
   Sample sample;
+  sample.poison = poison;
   ATUNNER_RETURN_IF_ERROR(device_.Record(*start_));
   sample.outcome = kernel.Enqueue(*buffers);
   ATUNNER_RETURN_IF_ERROR(device_.Record(*end_));
@@ -209,7 +210,8 @@ Result<Harness::WarmUp> Harness::Warm(TimedKernel& kernel, int least, uint64_t s
        longest_ns < kLongNs && (warm_up.samples < least || clock_.Now() - begin < wake);
        ++warm_up.samples) {
     const auto i = static_cast<uint32_t>(warm_up.samples);
-    ATUNNER_TRY(const Sample sample, TakeSample(kernel, NormalInputs(seed + 1000000 + i), i % 2));
+    ATUNNER_TRY(const Sample sample,
+                TakeSample(kernel, NormalInputs(seed + 1000000 + i), i % 2, Poison::Fresh()));
     warm_up.outcome = sample.outcome;
     if (!sample.outcome.completed()) break;
     longest_ns = std::max(longest_ns, sample.ns);
@@ -224,7 +226,8 @@ Result<std::string> Harness::TakeSamples(TimedKernel& kernel, const HarnessOptio
   std::string reason;
   while (reason.empty()) {
     const size_t i = samples.size();
-    ATUNNER_TRY(Sample sample, TakeSample(kernel, NormalInputs(options.seed + i), i % 2));
+    ATUNNER_TRY(Sample sample,
+                TakeSample(kernel, NormalInputs(options.seed + i), i % 2, Poison::Fresh()));
     if (!sample.outcome.completed()) {
       result.verdict = FailedWhileTimed(sample.outcome);
       return "";
@@ -275,7 +278,7 @@ Result<Harness::Sample> Harness::SampleAfterBurst(TimedKernel& kernel, double ti
   for (int launch = 0; launch < launches && sample.outcome.completed(); ++launch)
     sample.outcome = kernel.Enqueue(*buffers);
   if (!sample.outcome.completed()) return sample;
-  return TakeSample(kernel, NormalInputs(seed + i), i % 2);
+  return TakeSample(kernel, NormalInputs(seed + i), i % 2, Poison::Fresh());
 }
 
 Result<Verdict> Harness::CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,
@@ -284,7 +287,9 @@ Result<Verdict> Harness::CheckFresh(TimedKernel& kernel, const std::vector<Sampl
   if (!verifier_.RequiresEqualBits()) return verdict;
   ATUNNER_RETURN_IF_ERROR(kernel.Renew());
   for (const size_t i : DrawReplays(samples.size())) {
-    ATUNNER_TRY(const Sample again, TakeSample(kernel, NormalInputs(seed + i), i % 2));
+    // Elements that no right kernel writes hold the poison: it must be the same, too.
+    const Poison poison = verifier_.leaves_unwritten() ? samples[i].poison : Poison::Fresh();
+    ATUNNER_TRY(const Sample again, TakeSample(kernel, NormalInputs(seed + i), i % 2, poison));
     const bool ran = again.outcome.completed();
     const bool equal = ran && again.fingerprint == samples[i].fingerprint;
     verdict.checks.push_back(
@@ -365,7 +370,8 @@ Result<double> Harness::EnergyOfRun(TimedKernel& kernel, double time_ns, uint64_
 }
 
 Result<double> Harness::PairedNs(TimedKernel& kernel, uint64_t seed, size_t i) {
-  ATUNNER_TRY(const Sample sample, TakeSample(kernel, NormalInputs(seed + i), i % 2));
+  ATUNNER_TRY(const Sample sample,
+              TakeSample(kernel, NormalInputs(seed + i), i % 2, Poison::Fresh()));
   if (!sample.outcome.completed())
     return Fail(ErrorCode::kUnavailable, "failed while compared: " + sample.outcome.message);
   return sample.ns;

@@ -20,6 +20,7 @@
 #include "atunner/measure/statistics.h"
 #include "atunner/model/trial/performance.h"
 #include "atunner/model/trial/verdict.h"
+#include "atunner/verify/launch/poison.h"
 #include "atunner/verify/verifier.h"
 
 namespace atunner {
@@ -91,13 +92,16 @@ class Harness {
     double ns = 0;
     std::vector<uint64_t> fingerprint;
     LaunchOutcome outcome;
+    Poison poison;  ///< of the outputs before the run
   };
   /// Runs until the energy counter moves on; adds to `launches`. The counter's new value.
   Result<double> RunToTick(TimedKernel& kernel, const TaskBuffers& buffers, double time_ns,
                            int64_t& launches);
   /// Inputs, outputs and L2 of a sample, as it finds them.
-  Status PrepareRun(TimedKernel& kernel, const TaskBuffers& buffers, const InputInstance& instance);
-  Result<Sample> TakeSample(TimedKernel& kernel, const InputInstance& instance, uint32_t slot);
+  Status PrepareRun(TimedKernel& kernel, const TaskBuffers& buffers, const InputInstance& instance,
+                    const Poison& poison);
+  Result<Sample> TakeSample(TimedKernel& kernel, const InputInstance& instance, uint32_t slot,
+                            const Poison& poison);
   struct WarmUp {
     int samples = 0;
     LaunchOutcome outcome;

@@ -63,6 +63,7 @@ Result<bool> Verifier::CheckAgain(Session& session, const Case& one, const Run& 
                        TaskBuffers::PoisonOf(tensor, first.poison),
                        TaskBuffers::PoisonOf(tensor, again.poison)};
     ATUNNER_TRY(const RunDifference found, kernels_->Difference(runs));
+    leaves_unwritten_ |= found.unwritten > 0;
     if (found.differing == 0) continue;
     return session.Record(
         "repeat", one, VerdictKind::kNondeterministic,

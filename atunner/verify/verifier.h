@@ -101,6 +101,9 @@ class Verifier {
   bool RequiresEqualBits() const {
     return !spec_.tolerance.allow_nondeterminism && oracle_->Repeats();
   }
+  /// Whether a right kernel was seen to leave elements of an output as they were, e.g. the border of
+  /// an image: they hold what was there before the run.
+  bool leaves_unwritten() const { return leaves_unwritten_; }
   JudgeKernels& kernels() { return *kernels_; }
   /// Memory of the task at the size `dims`, allocated on first use. Slots 0 and 1 differ in every
   /// pointer.
@@ -185,6 +188,7 @@ class Verifier {
   /// Instructions of warps of the largest launch that ended; 0 = none has. Virtual GPU only.
   uint64_t most_work_ = 0;
   bool own_size_passed_ = false;  ///< some kernel was right at the task's own size
+  bool leaves_unwritten_ = false;
   std::unique_ptr<OwnSizeCheck> own_size_;
   MinedValues given_constants_;  ///< of the kernel as given
   MinedPool candidates_constants_;

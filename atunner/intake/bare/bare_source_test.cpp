@@ -367,7 +367,9 @@ TEST(BareSource, RolesFollowTheBody) {
   EXPECT_EQ(role("q[0] = p[0];"), Name(Role::kInput));
   EXPECT_EQ(role("*p = 1;"), Name(Role::kOutput));
   EXPECT_EQ(role("atomicAdd(&p[0], 1.f);"), Name(Role::kInOut));
+  EXPECT_EQ(role("atomicAdd(&(p[n]), 1.f);"), Name(Role::kInOut));
   EXPECT_EQ(role("atomicAdd(p + n, 1.f);"), Name(Role::kInOut));
+  EXPECT_EQ(role("if (p[0]) ++q[n];"), Name(Role::kInput));
   EXPECT_EQ(role("q[0] = n * p[0];"), Name(Role::kInput));
   EXPECT_EQ(role("q[0] = n == p[0];"), Name(Role::kInput));
   EXPECT_EQ(role("p[0]++;"), Name(Role::kInOut));

@@ -38,7 +38,9 @@ Use UseAt(const CudaSyntax& syntax, size_t at, size_t end) {
   while (is(next, "[")) next = MatchingClose(syntax, next) + 1;
   if (!indexed && !IsDereferenced(syntax, at)) return both;  // the pointer escapes
   while (is(next, ".") && next + 1 < end) next += 2;         // p[i].x
-  if (IsModifiedBefore(syntax, at)) return both;
+  size_t first = at;
+  for (size_t i = next; first > 0 && syntax.token(first - 1).Is("(") && is(i, ")"); ++i) --first;
+  if (IsModifiedBefore(syntax, first)) return both;  // &p[i], &(p[i])
   if (is(next, "=")) return {false, true};
   for (std::string_view op : {"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}) {
     if (is(next, op)) return both;

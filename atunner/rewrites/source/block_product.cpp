@@ -28,6 +28,7 @@ struct Product {
   std::string row, column;
   TokenRange left, right;
   const Statement* store = nullptr;
+  std::string common;  ///< declarations that are the same for all threads of a block
 };
 
 /// The operand's index: the one of the two that its only element depends on.
@@ -41,12 +42,28 @@ std::string IndexOf(const Subject& subject, const Guarded& guarded, TokenRange o
   return x ? guarded.x->name : guarded.y->name;
 }
 
+/// Takes declarations in front of the sum's that are the same for all threads of a block.
+bool TakeCommon(const Subject& subject, Product& product) {
+  std::vector<Statement>& all = product.guarded.statements;
+  while (all.size() > 3) {
+    const TokenRange range = all[0].range;
+    if (all[0].kind != Kind::kDeclaration || subject.Mentions(range, "threadIdx") ||
+        subject.Mentions(range, product.guarded.x->name) ||
+        subject.Mentions(range, product.guarded.y->name))
+      return false;
+    product.common += "  " + subject.Text(range) + "\n";
+    all.erase(all.begin());
+  }
+  return all.size() == 3;
+}
+
 /// The loop's sum, the declaration before it and the store behind it.
 std::optional<Product> AsProduct(const Subject& subject) {
   auto guarded = AsGuarded(subject);
-  if (!guarded || guarded->statements.size() != 3) return std::nullopt;
+  if (!guarded) return std::nullopt;
   Product product;
   product.guarded = *std::move(guarded);
+  if (!TakeCommon(subject, product)) return std::nullopt;
   const std::vector<Statement>& all = product.guarded.statements;
   const auto loop = AsCountedLoop(subject, all[1]);
   if (!loop || !IsZero(subject.Text(loop->begin)) || all[2].kind != Kind::kExpression)
@@ -104,12 +121,12 @@ std::string HeadText(const Subject& subject, const Product& product) {
     return name == product.guarded.x->name ? 'x' : 'y';
   };
   return fmt::format(
-      "// A block computes {0} x {0} results, each thread 4 x 4 of them.\n"
+      "// A block computes {0} x {0} results, each thread 4 x 4 of them.\n{8}"
       "  __shared__ alignas(16) {1} left_tile[{2}][{3}], right_tile[{2}][{3}];\n"
       "  const int {4}_0 = blockIdx.{5} * {0}, {6}_0 = blockIdx.{7} * {0};\n"
       "  {1} sums[4][4] = {{}};\n",
       4 * side, product.type, side, 4 * side + 4, product.row, axis(product.row), product.column,
-      axis(product.column));
+      axis(product.column), product.common);
 }
 
 std::string LoopText(const Subject& subject, const Product& product) {

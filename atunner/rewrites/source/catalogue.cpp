@@ -6,12 +6,14 @@
 #include "atunner/rewrites/source/accumulate_in_register.h"
 #include "atunner/rewrites/source/aggregate_atomics.h"
 #include "atunner/rewrites/source/block_product.h"
+#include "atunner/rewrites/source/coarsen_threads.h"
 #include "atunner/rewrites/source/float_literals.h"
 #include "atunner/rewrites/source/interchange_threads.h"
 #include "atunner/rewrites/source/pad_shared.h"
 #include "atunner/rewrites/source/private_bins.h"
 #include "atunner/rewrites/source/restrict_pointers.h"
 #include "atunner/rewrites/source/row_in_registers.h"
+#include "atunner/rewrites/source/share_loop_in_block.h"
 #include "atunner/rewrites/source/share_loop_in_warp.h"
 #include "atunner/rewrites/source/shuffle_tree.h"
 #include "atunner/rewrites/source/stage_transpose.h"
@@ -24,6 +26,7 @@ using enum evidence::Bottleneck;
 
 constexpr std::array kProduct = {kRereads, kUncoalesced};
 constexpr std::array kWarp = {kUncoalesced, kSmallGrid, kLatency};
+constexpr std::array kBlock = {kSmallGrid, kLatency};
 constexpr std::array kThreads = {kUncoalesced};
 constexpr std::array kTree = {kBankConflicts, kDivergence, kBarriers};
 constexpr std::array kPadding = {kBankConflicts};
@@ -32,6 +35,7 @@ constexpr std::array kAtomicCauses = {kAtomics};
 constexpr std::array kRows = {kUncoalesced, kRereads, kMemory, kCompute, kLatency};
 constexpr std::array kSums = {kLatency, kRereads, kMemory, kCompute};
 constexpr std::array kAliases = {kLatency, kCompute, kMemory};
+constexpr std::array kResults = {kRereads, kCompute, kMemory, kLatency};
 constexpr std::array kUnrolled = {kLatency, kCompute};
 
 constexpr std::array kAll = {
@@ -43,6 +47,10 @@ constexpr std::array kAll = {
             "the lanes of a warp take neighbouring iterations, so that their loads are neighbours "
             "and 32 times as many threads are at work",
             kWarp, ShareLoopInWarp},
+    Rewrite{"share-loop-in-block",
+            "the warps of a block take turns in a loop, so that several times as many threads are "
+            "at work",
+            kBlock, ShareLoopInBlock},
     Rewrite{"stage-transpose",
             "a tile in shared memory turns the order, so that loads and stores are neighbours",
             kThreads, StageTranspose},
@@ -64,6 +72,9 @@ constexpr std::array kAll = {
     Rewrite{"row-in-registers",
             "a thread's neighbouring elements are moved by accesses of 16 bytes, once", kRows,
             RowInRegisters},
+    Rewrite{"coarsen-threads",
+            "a thread computes several results, and loads and computes what they share once",
+            kResults, CoarsenThreads},
     Rewrite{"accumulate-in-register",
             "the sum stays in a register, where memory was read and written in each iteration",
             kSums, AccumulateInRegister},

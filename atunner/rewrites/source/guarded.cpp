@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 namespace atunner::rewrites {
@@ -48,11 +49,12 @@ bool ReturnsOnly(const Statement& statement) {
                                          child.children[0].kind == Kind::kReturn);
 }
 
-bool TakeReturn(const Subject& subject, const Statement& statement, Guarded& guarded) {
+bool TakeReturn(const Subject& subject, const Statement& statement,
+                std::vector<std::string>& conditions) {
   for (const TokenRange part : Parts(subject.syntax(), statement.condition, "||")) {
     auto inside = Negated(subject, part);
     if (!inside) return false;
-    guarded.inside.push_back(*std::move(inside));
+    conditions.push_back(*std::move(inside));
   }
   return true;
 }
@@ -79,7 +81,7 @@ std::optional<RowBody> AsRowBody(const Subject& subject) {
               {}};
   Guarded guard;
   if (ReturnsOnly(body[1])) {
-    if (!TakeReturn(subject, body[1], guard)) return std::nullopt;
+    if (!TakeReturn(subject, body[1], guard.inside)) return std::nullopt;
     row.statements.assign(body.begin() + 2, body.end());
   } else if (body.size() == 2 && body[1].kind == Kind::kIf && body[1].children.size() == 1) {
     guard.inside.push_back(subject.Text(body[1].condition));
@@ -110,21 +112,40 @@ size_t CountMentions(const Subject& subject, TokenRange range, std::string_view 
   return count;
 }
 
-std::string Renamed(const Subject& subject, TokenRange range, const std::string& from,
-                    const std::string& to) {
-  const CudaSyntax& syntax = subject.syntax();
+namespace {
+
+std::string RenamedIn(const CudaSyntax& syntax, TokenRange range,
+                      const std::map<std::string, std::string>& names) {
   std::string text;
   size_t at = syntax.token(range.begin).offset;
   for (size_t i = range.begin; i < range.end; ++i) {
     const Token& token = syntax.token(i);
     text += syntax.source.substr(at, token.offset - at);
     const bool member = i > 0 && (syntax.token(i - 1).Is(".") || syntax.token(i - 1).Is("->"));
-    text += token.kind == Token::Kind::kWord && token.text == from && !member
-                ? to
-                : std::string(token.text);
+    const auto name = names.find(std::string(token.text));
+    const bool renamed = token.kind == Token::Kind::kWord && name != names.end() && !member;
+    text += renamed ? name->second : std::string(token.text);
     at = token.offset + token.text.size();
   }
   return text;
+}
+
+}  // namespace
+
+std::string Renamed(const Subject& subject, TokenRange range,
+                    const std::map<std::string, std::string>& names) {
+  return RenamedIn(subject.syntax(), range, names);
+}
+
+std::string Renamed(const Subject& subject, TokenRange range, const std::string& from,
+                    const std::string& to) {
+  return RenamedIn(subject.syntax(), range, {{from, to}});
+}
+
+std::string RenamedText(const std::string& expression, const std::string& from,
+                        const std::string& to) {
+  const CudaSyntax syntax = ParseCuda(expression);
+  return RenamedIn(syntax, {0, syntax.lexed.tokens.size()}, {{from, to}});
 }
 
 std::string Guarded::Inside() const { return And(inside); }
@@ -141,28 +162,48 @@ std::string Guarded::Inside(const Subject& subject, const std::string& name) con
   return And(mine);
 }
 
+std::optional<Conditions> AsConditions(const Subject& subject) {
+  Conditions found;
+  for (const Statement& statement : subject.body()) {
+    if (IsIndex(subject, statement)) {
+      found.indices.push_back(statement);
+    } else if (ReturnsOnly(statement)) {
+      if (!TakeReturn(subject, statement, found.inside)) return std::nullopt;
+    } else {
+      found.statements.push_back(statement);
+    }
+  }
+  if (found.statements.empty() || !found.inside.empty()) return found;
+  const Statement all = found.statements.back();
+  const bool last = std::ranges::all_of(
+      found.statements.begin(), found.statements.end() - 1,
+      [](const Statement& one) { return one.kind == Kind::kDeclaration; });
+  const bool of_index = std::ranges::any_of(subject.indices(), [&](const ThreadIndex& index) {
+    return subject.Mentions(all.condition, index.name);
+  });
+  if (all.kind != Kind::kIf || !last || !of_index) return found;
+  if (all.children.size() != 1) return std::nullopt;
+  for (const TokenRange part : Parts(subject.syntax(), all.condition, "&&"))
+    found.inside.push_back(subject.Text(part));
+  const Statement& child = all.children[0];
+  found.statements.pop_back();
+  if (child.kind == Kind::kBlock)
+    found.statements.insert(found.statements.end(), child.children.begin(), child.children.end());
+  else
+    found.statements.push_back(child);
+  return found;
+}
+
 std::optional<Guarded> AsGuarded(const Subject& subject) {
   Guarded guarded;
   guarded.x = subject.IndexOn('x');
   guarded.y = subject.IndexOn('y');
   if (guarded.x == nullptr || guarded.y == nullptr || subject.indices().size() != 2)
     return std::nullopt;
-  const std::vector<Statement>& body = subject.body();
-  for (const Statement& statement : body) {
-    if (IsIndex(subject, statement)) continue;
-    if (ReturnsOnly(statement)) {
-      if (!TakeReturn(subject, statement, guarded)) return std::nullopt;
-      continue;
-    }
-    guarded.statements.push_back(statement);
-  }
-  if (guarded.statements.size() != 1 || guarded.statements[0].kind != Kind::kIf) return guarded;
-  const Statement all = guarded.statements[0];
-  if (all.children.size() != 1) return std::nullopt;
-  for (const TokenRange part : Parts(subject.syntax(), all.condition, "&&"))
-    guarded.inside.push_back(subject.Text(part));
-  const Statement& child = all.children[0];
-  guarded.statements = child.kind == Kind::kBlock ? child.children : std::vector<Statement>{child};
+  auto conditions = AsConditions(subject);
+  if (!conditions) return std::nullopt;
+  guarded.inside = std::move(conditions->inside);
+  guarded.statements = std::move(conditions->statements);
   return guarded;
 }
 

@@ -1,6 +1,7 @@
 // The body of a kernel on two axes: which elements a thread is for, and which it is not.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,15 @@ struct Guarded {
   std::string Inside(const Subject& subject, const std::string& name) const;
   std::string Inside() const;
 };
+
+/// A kernel's body without the conditions under which a thread has something to do.
+struct Conditions {
+  std::vector<std::string> inside;    ///< all must hold: "row < m"; C++ expressions
+  std::vector<Statement> indices;     ///< declarations of a thread's indices
+  std::vector<Statement> statements;  ///< all others
+};
+/// nullopt if a condition is no comparison.
+std::optional<Conditions> AsConditions(const Subject& subject);
 
 /// `int i = …; if (i >= n) return; …`, `int i = …; if (i < n) …`: one thread for each element.
 struct RowBody {
@@ -42,6 +52,12 @@ size_t CountMentions(const Subject& subject, TokenRange range, std::string_view 
 /// The range's text with another name for a variable.
 std::string Renamed(const Subject& subject, TokenRange range, const std::string& from,
                     const std::string& to);
+/// The same for several variables at once, by their old names.
+std::string Renamed(const Subject& subject, TokenRange range,
+                    const std::map<std::string, std::string>& names);
+/// The same for an expression.
+std::string RenamedText(const std::string& expression, const std::string& from,
+                        const std::string& to);
 
 /// nullopt if the kernel's body has another form.
 std::optional<Guarded> AsGuarded(const Subject& subject);

@@ -27,7 +27,17 @@ size_t OperatorIn(const CudaSyntax& syntax, TokenRange range) {
   return range.end;
 }
 
-/// The names that a declaration declares.
+bool IsUnitStep(const Subject& subject, TokenRange step, const std::string& name) {
+  const std::string text = Joined(subject.syntax(), step);
+  return text == "++ " + name || text == name + " ++" || text == name + " += 1";
+}
+
+TokenRange Target(const Statement& statement) {
+  return {statement.range.begin, statement.range.end - 1};
+}
+
+}  // namespace
+
 std::vector<std::string> DeclaredIn(const CudaSyntax& syntax, TokenRange range) {
   std::vector<std::string> names;
   int depth = 0;
@@ -47,17 +57,6 @@ std::vector<std::string> DeclaredIn(const CudaSyntax& syntax, TokenRange range) 
   }
   return names;
 }
-
-bool IsUnitStep(const Subject& subject, TokenRange step, const std::string& name) {
-  const std::string text = Joined(subject.syntax(), step);
-  return text == "++ " + name || text == name + " ++" || text == name + " += 1";
-}
-
-TokenRange Target(const Statement& statement) {
-  return {statement.range.begin, statement.range.end - 1};
-}
-
-}  // namespace
 
 std::optional<CountedLoop> AsCountedLoop(const Subject& subject, const Statement& statement) {
   if (statement.kind != Kind::kFor || statement.children.size() != 1) return std::nullopt;

@@ -10,6 +10,9 @@
 
 namespace atunner::rewrites {
 
+/// The names that a declaration declares.
+std::vector<std::string> DeclaredIn(const CudaSyntax& syntax, TokenRange range);
+
 /// `for (int j = begin; j < end; ++j)`, also with <= and other steps of one.
 struct CountedLoop {
   const Statement* loop = nullptr;

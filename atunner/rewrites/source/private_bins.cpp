@@ -22,11 +22,12 @@ struct Bins {
   int64_t count = 0;
 };
 
-/// The array of `&bins[e]` or `bins + e`; "" for another address.
+/// The array of `&bins[e]`, `&(bins[e])` or `bins + e`; "" for another address.
 std::string ArrayOf(const Subject& subject, TokenRange address) {
   const CudaSyntax& syntax = subject.syntax();
   const bool reference = syntax.token(address.begin).Is("&");
-  const size_t at = address.begin + (reference ? 1 : 0);
+  size_t at = address.begin + (reference ? 1 : 0);
+  if (reference && syntax.token(at).Is("(")) ++at;
   const bool fits = syntax.token(at + 1).Is(reference ? "[" : "+");
   return fits ? std::string(syntax.token(at).text) : "";
 }
