@@ -28,10 +28,10 @@ struct CallOptions {
 
 /// Sends `request` (method, target, headers, and `body` or `file`) and waits for the answer,
 /// whatever its status. Certificates are verified against the system's authorities, those in
-/// $SSL_CERT_FILE and those of `origin`. kUnavailable if the server cannot be reached, breaks off or
-/// shows a certificate that is not trusted or of another host, kTimeout if it is slow, kCancelled
-/// when `stop` is requested or `sink` returns false. Messages name the host, never headers or
-/// bodies.
+/// $SSL_CERT_FILE and those of `origin`. kUnavailable if the server cannot be reached, breaks off
+/// or shows a certificate that is not trusted or of another host, kTimeout if it is slow,
+/// kCancelled when `stop` is requested or `sink` returns false. Messages name the host, never
+/// headers or bodies.
 Result<Response> Call(const Origin& origin, const Request& request,
                       const CallOptions& options = {});
 

@@ -86,10 +86,9 @@ bool IsLoopbackHost(std::string_view host) {
 Result<std::optional<Origin>> ProxyFor(const Origin& origin, const Environment& environment) {
   if (IsLoopbackHost(origin.host)) return std::optional<Origin>();
   // A server of the web could set $HTTP_PROXY by a header "Proxy", so only small letters count.
-  const auto proxy = origin.tls
-                         ? FirstOf(environment,
-                                   {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
-                         : FirstOf(environment, {"http_proxy", "all_proxy", "ALL_PROXY"});
+  const auto proxy = origin.tls ? FirstOf(environment,
+                                          {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+                                : FirstOf(environment, {"http_proxy", "all_proxy", "ALL_PROXY"});
   if (!proxy) return std::optional<Origin>();
   const auto excepted = FirstOf(environment, {"no_proxy", "NO_PROXY"});
   if (excepted && IsExcepted(origin.host, *excepted)) return std::optional<Origin>();

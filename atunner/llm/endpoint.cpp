@@ -71,7 +71,8 @@ Result<Endpoint> ParseEndpoint(std::string_view text) {
   if (hash < text.size()) endpoint.model = std::string(text.substr(hash + 1));
   endpoint.url = base + "/chat/completions";
   ATUNNER_TRY(const http::ServiceUrl url, http::ParseServiceUrl(endpoint.url));
-  endpoint.name = url.origin.host + ":" + url.origin.port + (endpoint.model.empty() ? "" : ":" + endpoint.model);
+  endpoint.name = url.origin.host + ":" + url.origin.port +
+                  (endpoint.model.empty() ? "" : ":" + endpoint.model);
   return endpoint;
 }
 

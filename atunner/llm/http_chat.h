@@ -22,8 +22,8 @@ struct HttpChatOptions {
 /// that the service asks for (Retry-After) or a growing wait. Other errors are not.
 class HttpChat : public Chat {
  public:
-  using Transport = std::function<Result<http::Response>(
-      const http::Origin&, const http::Request&, const http::CallOptions&)>;
+  using Transport = std::function<Result<http::Response>(const http::Origin&, const http::Request&,
+                                                         const http::CallOptions&)>;
   /// `key` is sent to the endpoint and appears nowhere else. `clock` must outlive the object.
   HttpChat(Endpoint endpoint, std::string key, Clock& clock, HttpChatOptions options = {},
            Transport transport = http::Call);

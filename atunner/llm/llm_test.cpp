@@ -121,14 +121,15 @@ TEST(HttpChat, AnthropicForm) {
   http::Origin to;
   http::Request sent;
   ManualClock clock;
-  HttpChat chat(ParseEndpoint("anthropic:c").value(), kKey, clock, {},
-                [&](const http::Origin& origin, const http::Request& request,
-                    const http::CallOptions&) -> Result<http::Response> {
-                  to = origin;
-                  sent = request;
-                  return http::Response{.body = R"({"content": [{"type": "text", "text": "a"}, {"type": "x"},
+  HttpChat chat(
+      ParseEndpoint("anthropic:c").value(), kKey, clock, {},
+      [&](const http::Origin& origin, const http::Request& request,
+          const http::CallOptions&) -> Result<http::Response> {
+        to = origin;
+        sent = request;
+        return http::Response{.body = R"({"content": [{"type": "text", "text": "a"}, {"type": "x"},
                                    {"type": "text", "text": "b"}]})"};
-                });
+      });
   const auto reply = chat.Ask(Hello(), {});
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->text, "ab");
@@ -243,12 +244,12 @@ TEST(HttpChat, TheKeyGoesToAServiceWithATrustedCertificateOnly) {
   const auto ask = [&](const std::string& host, const Path& authorities) {
     ManualClock clock;
     const std::string url = "https://" + host + ":" + std::to_string(server->port()) + "/v1";
-    HttpChat chat(ParseEndpoint(url).value(), kKey, clock, {.attempts = 1},
-                  [&](http::Origin origin, const http::Request& request,
-                      const http::CallOptions& call) {
-                    origin.authorities = authorities;
-                    return http::Call(origin, request, call);
-                  });
+    HttpChat chat(
+        ParseEndpoint(url).value(), kKey, clock, {.attempts = 1},
+        [&](http::Origin origin, const http::Request& request, const http::CallOptions& call) {
+          origin.authorities = authorities;
+          return http::Call(origin, request, call);
+        });
     return chat.Ask(Hello(), {});
   };
   const auto untrusted = ask("127.0.0.1", {});

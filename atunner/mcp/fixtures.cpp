@@ -49,8 +49,7 @@ Json Parsed(const char* text) { return ParseJson(text, "fixture").value(); }
 Json Text(const std::string& text) { return {{"type", "text"}, {"text", text}}; }
 Json Image() { return {{"type", "image"}, {"data", kPng}, {"mimeType", "image/png"}}; }
 Json Embedded(const std::string& uri, const char* type, const std::string& text) {
-  return {{"type", "resource"},
-          {"resource", {{"uri", uri}, {"mimeType", type}, {"text", text}}}};
+  return {{"type", "resource"}, {"resource", {{"uri", uri}, {"mimeType", type}, {"text", text}}}};
 }
 Json Content(Json::array_t items) { return {{"content", std::move(items)}}; }
 
@@ -84,8 +83,8 @@ Result<Json> AskOnce(const CallContext& context, const std::vector<Question>& qu
 }
 
 Result<Json> WithLog(const Json&, const CallContext& context) {
-  for (const char* line : {"Tool execution started", "Tool processing data",
-                           "Tool execution completed"}) {
+  for (const char* line :
+       {"Tool execution started", "Tool processing data", "Tool execution completed"}) {
     context.log("info", line);
     std::this_thread::sleep_for(kPause);
   }
@@ -102,8 +101,8 @@ Result<Json> WithProgress(const Json&, const CallContext& context) {
 
 Result<Json> WithState(const Json&, const CallContext& context) {
   context.keep("state-ok");
-  ATUNNER_RETURN_IF_ERROR(context.ask({Form("confirm", "Please confirm",
-                                            {{"ok", {{"type", "boolean"}}}})}));
+  ATUNNER_RETURN_IF_ERROR(
+      context.ask({Form("confirm", "Please confirm", {{"ok", {{"type", "boolean"}}}})}));
   return Content({Text(context.state)});
 }
 
@@ -160,7 +159,8 @@ void AddContentTools(Offer& offer) {
   Add(offer, "test_tool_with_logging", WithLog);
   Add(offer, "test_logging_tool", WithLog);
   Add(offer, "test_tool_with_progress", WithProgress);
-  Add(offer, "json_schema_2020_12_tool",
+  Add(
+      offer, "json_schema_2020_12_tool",
       [](const Json&, const CallContext&) -> Result<Json> { return Content({Text("ok")}); },
       Parsed(kSchema2020));
 }
@@ -173,9 +173,9 @@ void AddSessionQuestions(Offer& offer) {
       {{"type", "object"}, {"properties", Strings("prompt")}, {"required", {"prompt"}}});
   Add(offer, "test_elicitation",
       [](const Json& arguments, const CallContext& context) {
-        return AskOnce(context, {Form("user", arguments["message"].get<std::string>(),
-                                      {{"username", {{"type", "string"}}},
-                                       {"email", {{"type", "string"}}}})});
+        return AskOnce(
+            context, {Form("user", arguments["message"].get<std::string>(),
+                           {{"username", {{"type", "string"}}}, {"email", {{"type", "string"}}}})});
       },
       {{"type", "object"}, {"properties", Strings("message")}, {"required", {"message"}}});
   Add(offer, "test_elicitation_sep1034_defaults", [](const Json&, const CallContext& context) {
@@ -195,9 +195,8 @@ void AddStatelessQuestions(Offer& offer) {
   Add(offer, "test_input_required_result_sampling", [](const Json&, const CallContext& context) {
     return AskOnce(context, {Sampling("capital_question", "What is the capital of France?")});
   });
-  Add(offer, "test_input_required_result_list_roots", [](const Json&, const CallContext& context) {
-    return AskOnce(context, {Roots()});
-  });
+  Add(offer, "test_input_required_result_list_roots",
+      [](const Json&, const CallContext& context) { return AskOnce(context, {Roots()}); });
   Add(offer, "test_input_required_result_request_state", WithState);
   Add(offer, "test_input_required_result_tampered_state", WithState);
   Add(offer, "test_input_required_result_multiple_inputs",
@@ -229,9 +228,9 @@ void AddPrompts(Offer& offer) {
   add("test_prompt_with_arguments",
       {{"arg1", "the first argument", true}, {"arg2", "the second argument", true}},
       [](const Json& arguments, const CallContext&) -> Result<Json> {
-        return UserMessages({Text("Prompt with arguments: arg1='" +
-                                  arguments["arg1"].get<std::string>() + "', arg2='" +
-                                  arguments["arg2"].get<std::string>() + "'")});
+        return UserMessages(
+            {Text("Prompt with arguments: arg1='" + arguments["arg1"].get<std::string>() +
+                  "', arg2='" + arguments["arg2"].get<std::string>() + "'")});
       });
   add("test_prompt_with_embedded_resource", {{"resourceUri", "what to embed", true}},
       [](const Json& arguments, const CallContext&) -> Result<Json> {

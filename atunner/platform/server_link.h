@@ -16,7 +16,7 @@
 
 namespace atunner::platform {
 
-/// Of an error where no server answers.
+/// The hint of an error where no server answers.
 inline constexpr const char* kServerHint = "is `atunner serve` running there?";
 
 struct WorkerDescription {

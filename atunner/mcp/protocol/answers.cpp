@@ -102,9 +102,8 @@ Json TemplateList(Resources& resources) {
 
 Json ContentsOf(const std::string& uri, const ResourceText& resource) {
   const char* const key = resource.base64 ? "blob" : "text";
-  return {{"contents", Json::array({{{"uri", uri},
-                                     {"mimeType", resource.mime_type},
-                                     {key, resource.text}}})}};
+  return {{"contents",
+           Json::array({{{"uri", uri}, {"mimeType", resource.mime_type}, {key, resource.text}}})}};
 }
 
 std::expected<Json, RpcError> PromptArguments(const Prompt& prompt, const Json& given) {
@@ -125,8 +124,9 @@ Json Completion(const std::vector<std::string>& values, std::string_view typed) 
     if (!BeginsWith(value, typed)) continue;
     if (++total <= kMostCompletions) found.push_back(value);
   }
-  return {{"completion",
-           {{"values", std::move(found)}, {"total", total}, {"hasMore", total > kMostCompletions}}}};
+  return {
+      {"completion",
+       {{"values", std::move(found)}, {"total", total}, {"hasMore", total > kMostCompletions}}}};
 }
 
 bool IsLogged(std::string_view level, std::string_view wanted) {

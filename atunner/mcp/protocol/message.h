@@ -19,7 +19,7 @@ enum class RpcCode : int {
   kInvalidParams = -32602,
   kInternal = -32603,
   kResourceNotFound = -32002,  ///< in 2025-11-25; 2026-07-28 has kInvalidParams
-  kHeaderMismatch = -32020,  ///< headers of HTTP contradict the message
+  kHeaderMismatch = -32020,    ///< headers of HTTP contradict the message
   kMissingCapability = -32021,
   kUnsupportedVersion = -32022,
 };

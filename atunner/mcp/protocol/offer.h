@@ -52,7 +52,8 @@ struct Tool {
   bool read_only = true;  ///< it leaves store and artifacts as they are
   /// The arguments fit the schema. An error is data for the client, not a failure of the protocol.
   std::function<Result<Json>(const Json& arguments, const CallContext& context)> call;
-  /// `call` returns a whole result of the protocol ({"content": [...]}), not its structured content.
+  /// `call` returns a whole result of the protocol ({"content": [...]}), not its structured
+  /// content.
   bool whole_result = false;
 };
 

@@ -7,7 +7,8 @@
 
 namespace atunner::mcp {
 
-/// `text` with a signature (HMAC-SHA256, RFC 2104) that holds for this `secret` and `purpose` alone.
+/// `text` with a signature (HMAC-SHA256, RFC 2104) that holds for this `secret` and `purpose`
+/// alone.
 std::string Seal(std::string_view secret, std::string_view purpose, std::string_view text);
 
 /// The text of a seal; nullopt if it was changed, or made for another purpose or by another server.

@@ -118,12 +118,11 @@ http::Response Endpoint::Begin(const http::Request& request, const std::string& 
 /// Forgets sessions that were idle for long, and the one that was idle longest if there are many.
 void Endpoint::MakeRoom() {
   const double now = clock_.Now();
-  std::erase_if(sessions_, [&](const auto& one) {
-    return now - one.second->used > limits_.idle_seconds;
-  });
+  std::erase_if(sessions_,
+                [&](const auto& one) { return now - one.second->used > limits_.idle_seconds; });
   if (sessions_.size() < limits_.sessions) return;
-  const auto oldest = std::ranges::min_element(
-      sessions_, {}, [](const auto& one) { return one.second->used; });
+  const auto oldest = std::ranges::min_element(sessions_, {},
+                                               [](const auto& one) { return one.second->used; });
   oldest->second->session.CancelAll();
   sessions_.erase(oldest);
 }
@@ -151,8 +150,8 @@ http::Response Endpoint::End(const http::Request& request, const std::string& ow
 /// Gives the message to the session, and its work to a thread.
 http::Response Endpoint::Carry(const std::shared_ptr<Entry>& entry, const http::Request& request,
                                bool stateless) {
-  const auto exchange = std::make_shared<Exchange>(
-      Mentions(request, "Accept", "text/event-stream"), stateless);
+  const auto exchange = std::make_shared<Exchange>(Mentions(request, "Accept", "text/event-stream"),
+                                                   stateless);
   Session::Work work;
   {
     const std::scoped_lock lock(entry->accepting);

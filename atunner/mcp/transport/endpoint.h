@@ -14,10 +14,10 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/http/message.h"
-#include "atunner/mcp/transport/calls.h"
-#include "atunner/mcp/transport/exchange.h"
 #include "atunner/mcp/protocol/offer.h"
 #include "atunner/mcp/protocol/session.h"
+#include "atunner/mcp/transport/calls.h"
+#include "atunner/mcp/transport/exchange.h"
 
 namespace atunner::mcp {
 
@@ -64,7 +64,7 @@ class Endpoint {
   mutable std::mutex mutex_;  ///< of what follows
   std::map<std::string, std::shared_ptr<Entry>> sessions_;
   std::map<const Entry*, std::weak_ptr<Entry>> running_;  ///< without a session
-  Calls calls_;  ///< ends first
+  Calls calls_;                                           ///< ends first
 };
 
 }  // namespace atunner::mcp

@@ -37,8 +37,8 @@ std::string Decoded(std::string text) {
   if (!text.starts_with(kBegin) || !text.ends_with(kEnd) ||
       text.size() < kBegin.size() + kEnd.size())
     return text;
-  const std::string_view inner =
-      std::string_view(text).substr(kBegin.size(), text.size() - kBegin.size() - kEnd.size());
+  const std::string_view inner = std::string_view(text).substr(
+      kBegin.size(), text.size() - kBegin.size() - kEnd.size());
   return FromBase64(inner).value_or("");
 }
 

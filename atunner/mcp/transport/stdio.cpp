@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "atunner/mcp/transport/calls.h"
 #include "atunner/mcp/protocol/session.h"
+#include "atunner/mcp/transport/calls.h"
 
 namespace atunner::mcp {
 namespace {

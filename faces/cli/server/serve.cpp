@@ -158,8 +158,9 @@ Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
 
 void AddServe(VerbList& verbs) {
   const auto flags = std::make_shared<ServeFlags>();
-  CLI::App* verb = verbs.Add("serve", "serve jobs over HTTP: API, dashboard, queue, workers, coding agents (/mcp)",
-                             [flags](const Context& c) { return RunServe(*flags, c); });
+  CLI::App* verb = verbs.Add(
+      "serve", "serve jobs over HTTP: API, dashboard, queue, workers, coding agents (/mcp)",
+      [flags](const Context& c) { return RunServe(*flags, c); });
   verb->add_option("--listen", flags->listen,
                    "address and port; beyond this machine tokens are needed")
       ->capture_default_str();
