@@ -126,9 +126,8 @@ Status CheckIncludes(const Json& arguments, const WorkbenchSettings& settings) {
   const bool fine = std::ranges::all_of(lexed.tokens, [](const Token& token) {
     return token.kind != Token::Kind::kDirective || IncludesNoFile(token.text);
   });
-  // "%:" and "??=" are other spellings of "#".
-  if (fine && text.find("%:") == std::string::npos && text.find("??=") == std::string::npos)
-    return {};
+  // "%:" is another spelling of "#".
+  if (fine && text.find("%:") == std::string::npos) return {};
   return Invalid("files of the server cannot be included", "arguments.source",
                  "include headers of the compiler alone (<cuda_fp16.h>), and send the rest inline");
 }
