@@ -165,8 +165,10 @@ def _optimized(found: Dict[str, Any]) -> Optimized:
     given = next((one for one in found["baselines"] if one["verdict"]["kind"] == "correct"), best)
     won = [one for one in found["ideas"] if best["candidate"] in one["candidates"]]
     ns = _time_of(best)
+    with open(os.path.join(found["artifact"], "kernel.cu"), encoding="utf-8") as file:
+        source = file.read()
     return Optimized(
-        source=best["kernel"]["source"]["text"],
+        source=source,
         speedup=_time_of(given) / ns,
         idea=won[0]["title"] if won else "",
         proposer=won[0]["proposer"] if won else "",
