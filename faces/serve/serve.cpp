@@ -103,6 +103,7 @@ Status ServeUntil(ServeContext& context, http::Server& server, const std::string
   context.log.Write("info", "ending", {});
   context.draining = true;
   workers.reset();
+  context.mcp->CancelAll();
   server.Drain(kDrainSeconds);
   return {};
 }

@@ -46,7 +46,9 @@ std::optional<http::Response> CheckForm(const http::Request& request) {
 Endpoint::Endpoint(const Offer& offer, Clock& clock, EndpointLimits limits)
     : offer_(offer), clock_(clock), limits_(limits), calls_(limits.calls) {}
 
-Endpoint::~Endpoint() {
+Endpoint::~Endpoint() { CancelAll(); }
+
+void Endpoint::CancelAll() {
   const std::scoped_lock lock(mutex_);
   for (const auto& [id, entry] : sessions_) entry->session.CancelAll();
   for (const auto& [key, weak] : running_) {

@@ -38,6 +38,8 @@ class Endpoint {
   /// `owner` names who asks: a session is for the one who began it. Whether a page of another site
   /// asks (Origin) is for the server to refuse.
   http::Response Answer(const http::Request& request, const std::string& owner);
+  /// Cancels every call that is running: it ends soon, without an answer.
+  void CancelAll();
   size_t sessions() const;
 
  private:
