@@ -13,6 +13,8 @@
 # make web       builds the dashboard (needs npm); make build then puts it into the program
 # make web-test  its tests, and Chromium drives its pages
 # make chart-test renders the Helm chart and validates its objects (needs npm, and python3)
+# make mcp-conformance  installs the conformance suite of the Model Context Protocol (needs npm) and
+#                runs it against build/dev; later `make test` runs it, too
 # make bench-gpu times rows, products and matrix products on the GPU of this machine
 #                (docs/benchmarks.md has the other commands)
 # make clean     removes build/
@@ -20,7 +22,7 @@
 # DEV_FLAGS holds further flags of cmake for make test.
 .PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
         check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test \
-        chart-test bench-gpu clean help
+        chart-test mcp-conformance bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 TIDY ?= changed
@@ -67,6 +69,10 @@ web-test: web
 
 chart-test:
 	cd deploy/helm/test && npm ci --no-audit --no-fund --ignore-scripts && npm test
+
+mcp-conformance:
+	cd tests/mcp/conformance && npm ci --no-audit --no-fund
+	tests/mcp/conformance.py --atunner build/dev/faces/atunner
 
 check:  # -k: all findings of all parts
 	@scripts/install_dependencies.sh check

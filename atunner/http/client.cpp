@@ -1,189 +1,219 @@
 #include "atunner/http/client.h"
 
-#include <algorithm>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
-#include <cctype>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
-#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "atunner/http/tls.h"
+#include "atunner/http/transport.h"
 
 namespace atunner::http {
 namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
-using Failure = boost::system::error_code;
+using boost::system::error_code;
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
+constexpr size_t kChunk = size_t{64} << 10;
+
+std::optional<std::string> ProcessVariable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// One exchange. Every step is an asynchronous operation with a deadline, waited for at once.
+/// One exchange over a connection of its own. Its operations run one after the other; the first
+/// that fails leaves its error.
 class Exchange {
  public:
-  Exchange(const ClientRequest& request, ServiceUrl url, std::stop_token stop)
-      : request_(request), url_(std::move(url)), stop_(std::move(stop)) {}
+  Exchange(const Origin& origin, const CallOptions& options)
+      : origin_(origin), options_(options), resolver_(context_), stream_(context_) {
+    stream_.tcp.expires_after(
+        std::chrono::milliseconds(static_cast<int64_t>(options.seconds * 1e3)));
+  }
 
-  Result<ClientResponse> Run() {
-    if (!url_.tls) {
-      beast::tcp_stream stream(context_);
-      return Talk(stream, stream);
-    }
-    asio::ssl::context tls(asio::ssl::context::tls_client);
-    ATUNNER_RETURN_IF_ERROR(TrustAuthorities(tls));
-    beast::ssl_stream<beast::tcp_stream> stream(context_, tls);
-    if (SSL_set_tlsext_host_name(stream.native_handle(), url_.host.c_str()) != 1)
-      return Fail(ErrorCode::kInternal, "the host's name cannot be set", url_.host);
-    stream.set_verify_callback(asio::ssl::host_name_verification(url_.host));
-    return Talk(stream, beast::get_lowest_layer(stream));
+  Result<Response> Run(const Request& request) {
+    if (options_.stop.stop_requested()) return Cancelled();
+    const Environment& environment = options_.environment ? options_.environment : ProcessVariable;
+    ATUNNER_TRY(proxy_, ProxyFor(origin_, environment));
+    if (origin_.tls) ATUNNER_RETURN_IF_ERROR(TrustAuthorities(tls_, origin_.authorities));
+    asio::co_spawn(context_, Steps(request), asio::detached);
+    const std::stop_callback cancel(options_.stop, [this] {
+      asio::post(context_, [this] {
+        resolver_.cancel();
+        stream_.tcp.cancel();
+      });
+    });
+    context_.run();
+    if (options_.stop.stop_requested() || refused_) return Cancelled();
+    if (!problem_.empty()) return Fail(ErrorCode::kUnavailable, problem_, origin_.Text());
+    if (error_) return Broken();
+    return std::move(response_);
   }
 
  private:
-  using Handler = std::function<void(Failure)>;
+  auto Into() { return asio::redirect_error(asio::use_awaitable, error_); }
 
-  /// Starts an operation and waits for its end.
-  template <class Start>
-  Status Await(beast::tcp_stream& tcp, const char* action, Start start) {
-    if (stop_.stop_requested()) return Cancelled();
-    Failure failure = asio::error::would_block;
-    tcp.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::chrono::duration<double>(request_.timeout_seconds)));
-    start([&failure](Failure result) { failure = result; });
-    const std::stop_callback cancel(
-        stop_, [this, &tcp] { asio::post(context_, [&tcp] { tcp.cancel(); }); });
-    context_.restart();
-    context_.run();
-    if (!failure) return {};
-    if (stop_.stop_requested()) return Cancelled();
-    if (failure == beast::error::timeout)
-      return Fail(ErrorCode::kTimeout, std::string("no answer in time to ") + action, url_.host);
-    return Fail(ErrorCode::kUnavailable, std::string("cannot ") + action + ": " + failure.message(),
-                url_.host + ":" + url_.port);
+  std::unexpected<Error> Cancelled() const {
+    return Fail(ErrorCode::kCancelled, "stopped by the user", origin_.Text());
   }
 
-  Status Cancelled() const { return Fail(ErrorCode::kCancelled, "stopped by the user"); }
-
-  Status Connect(beast::tcp_stream& tcp) {
-    asio::ip::tcp::resolver resolver(context_);
-    Failure failure;
-    const auto places = resolver.resolve(url_.host, url_.port, failure);
-    if (failure)
-      return Fail(ErrorCode::kUnavailable, "the host cannot be found: " + failure.message(),
-                  url_.host);
-    return Await(tcp, "connect", [&](const Handler& done) {
-      tcp.async_connect(places, [done](Failure result, const auto&) { done(result); });
-    });
+  std::unexpected<Error> Broken() const {
+    if (error_ == beast::error::timeout)
+      return Fail(ErrorCode::kTimeout, "the server does not answer in time", origin_.Text());
+    if (error_.category() == asio::error::get_ssl_category())
+      return Fail(ErrorCode::kUnavailable,
+                  "the server's certificate is not accepted: " + error_.message(), origin_.Text(),
+                  "name its authority by --ca FILE or in $SSL_CERT_FILE, and the server as its "
+                  "certificate does");
+    return Fail(ErrorCode::kUnavailable, "no answer from the server: " + error_.message(),
+                origin_.Text(), options_.hint);
   }
 
-  template <class Stream>
-  Status Greet(Stream& stream, beast::tcp_stream& tcp) {
-    if constexpr (std::is_same_v<Stream, beast::ssl_stream<beast::tcp_stream>>) {
-      return Await(tcp, "agree on encryption", [&](const Handler& done) {
-        stream.async_handshake(asio::ssl::stream_base::client, done);
-      });
+  asio::awaitable<void> Steps(const Request& request) {
+    co_await Connect();
+    if (!error_ && origin_.tls && proxy_) co_await Tunnel();
+    if (!error_ && origin_.tls) co_await Greet();
+    if (!error_) co_await Send(request);
+    if (!error_) co_await Receive(request.method == "HEAD");
+  }
+
+  asio::awaitable<void> Connect() {
+    const Origin& next = proxy_ ? *proxy_ : origin_;
+    const auto found = co_await resolver_.async_resolve(next.host, next.port, Into());
+    if (!error_) co_await stream_.tcp.async_connect(found, Into());
+  }
+
+  std::string Host() const {
+    const bool is_v6 = origin_.host.find(':') != std::string::npos;
+    return (is_v6 ? "[" + origin_.host + "]" : origin_.host) + ":" + origin_.port;
+  }
+
+  /// Asks the proxy for a connection to the server, which it cannot read (RFC 9110, 9.3.6).
+  asio::awaitable<void> Tunnel() {
+    beast::http::request<beast::http::empty_body> out(beast::http::verb::connect, Host(), 11);
+    out.set(beast::http::field::host, Host());
+    co_await beast::http::async_write(stream_, out, Into());
+    if (error_) co_return;
+    beast::http::response_parser<beast::http::empty_body> parser;
+    parser.skip(true);
+    co_await beast::http::async_read_header(stream_, buffer_, parser, Into());
+    if (error_ || parser.get().result_int() == 200) co_return;
+    problem_ = "the proxy " + proxy_->Text() + " answers " +
+               std::to_string(parser.get().result_int());
+    error_ = asio::error::connection_refused;
+  }
+
+  asio::awaitable<void> Greet() {
+    stream_.Encrypt(tls_);
+    if (SSL_set_tlsext_host_name(stream_.tls->native_handle(), origin_.host.c_str()) != 1) {
+      problem_ = "the host's name cannot be set";
+      error_ = asio::error::invalid_argument;
+      co_return;
     }
-    return {};
+    stream_.tls->set_verify_callback(asio::ssl::host_name_verification(origin_.host));
+    co_await stream_.tls->async_handshake(asio::ssl::stream_base::client, Into());
   }
 
-  template <class Stream>
-  Result<ClientResponse> Talk(Stream& stream, beast::tcp_stream& tcp) {
-    ATUNNER_RETURN_IF_ERROR(Connect(tcp));
-    ATUNNER_RETURN_IF_ERROR(Greet(stream, tcp));
-    beast::http::request<beast::http::string_body> message(
-        beast::http::string_to_verb(request_.method), url_.target, 11);
-    message.set(beast::http::field::host, url_.host + ":" + url_.port);
-    message.set(beast::http::field::user_agent, "atunner/" ATUNNER_VERSION);
-    message.set(beast::http::field::connection, "close");
-    for (const auto& [name, value] : request_.headers) message.set(name, value);
-    message.body() = request_.body;
-    message.prepare_payload();
-    ATUNNER_RETURN_IF_ERROR(Await(tcp, "send", [&](const Handler& done) {
-      beast::http::async_write(stream, message, [done](Failure result, size_t) { done(result); });
-    }));
-    beast::flat_buffer buffer;
-    beast::http::response_parser<beast::http::string_body> parser;
-    parser.body_limit(request_.most_bytes);
-    ATUNNER_RETURN_IF_ERROR(Await(tcp, "receive", [&](const Handler& done) {
-      beast::http::async_read(stream, buffer, parser,
-                              [done](Failure result, size_t) { done(result); });
-    }));
-    ClientResponse response;
-    response.status = parser.get().result_int();
+  template <class Body>
+  void FillHead(beast::http::request<Body>& out, const Request& request) const {
+    out.version(11);
+    out.method_string(request.method);
+    const bool whole = proxy_ && !origin_.tls;  // RFC 9112, 3.2.2
+    out.target(whole ? "http://" + Host() + request.target : request.target);
+    out.set(beast::http::field::host, Host());
+    out.set(beast::http::field::user_agent, "atunner/" ATUNNER_VERSION);
+    out.keep_alive(false);
+    for (const auto& [name, value] : request.headers.list()) out.set(name, value);
+  }
+
+  asio::awaitable<void> Send(const Request& request) {
+    if (request.file.empty()) {
+      beast::http::request<beast::http::string_body> out;
+      FillHead(out, request);
+      out.body() = request.body;
+      out.prepare_payload();
+      co_await beast::http::async_write(stream_, out, Into());
+      co_return;
+    }
+    beast::http::request<beast::http::file_body> out;
+    FillHead(out, request);
+    out.body().open(request.file.c_str(), beast::file_mode::scan, error_);
+    if (error_) co_return;
+    out.prepare_payload();
+    co_await beast::http::async_write(stream_, out, Into());
+    // A server that refuses the body answers and closes before it took everything.
+    if (error_ == asio::error::broken_pipe || error_ == asio::error::connection_reset) error_ = {};
+  }
+
+  template <class Parser>
+  void KeepHead(const Parser& parser) {
+    response_.status = static_cast<int>(parser.get().result_int());
     for (const auto& field : parser.get())
-      response.headers.emplace_back(Lower(std::string(field.name_string())),
-                                    std::string(field.value()));
-    response.body = std::move(parser.get().body());
-    return response;
+      response_.headers.Set(std::string(field.name_string()), std::string(field.value()));
   }
 
-  const ClientRequest& request_;
-  ServiceUrl url_;
-  std::stop_token stop_;
-  asio::io_context context_;
-};
+  /// A piece of the body, to where it goes.
+  void Keep(std::string_view bytes, beast::file_stdio& file) {
+    if (file.is_open())
+      file.write(bytes.data(), bytes.size(), error_);
+    else if (options_.sink && response_.status == 200)
+      refused_ = !options_.sink(bytes);
+    else
+      response_.body.append(bytes);
+  }
 
-bool IsPort(std::string_view text) {
-  return !text.empty() && text.size() <= 5 &&
-         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
+  asio::awaitable<void> Receive(bool head_only) {
+    beast::http::response_parser<beast::http::buffer_body> parser;
+    parser.body_limit(options_.max_bytes);
+    parser.skip(head_only);
+    co_await beast::http::async_read_header(stream_, buffer_, parser, Into());
+    if (error_) co_return;
+    KeepHead(parser);
+    beast::file_stdio file;
+    if (!options_.to_file.empty() && response_.status == 200)
+      file.open(options_.to_file.c_str(), beast::file_mode::write, error_);
+    std::string chunk(kChunk, '\0');
+    while (!error_ && !refused_ && !parser.is_done()) {
+      auto& body = parser.get().body();
+      body.data = chunk.data();
+      body.size = chunk.size();
+      // Bytes are given on as they come, not only when the buffer is full.
+      co_await beast::http::async_read_some(stream_, buffer_, parser, Into());
+      const size_t got = chunk.size() - body.size;
+      if (error_ == beast::http::error::need_buffer) error_ = {};
+      if (error_) break;
+      if (got > 0) Keep({chunk.data(), got}, file);
+    }
+  }
+
+  const Origin& origin_;
+  const CallOptions& options_;
+  std::optional<Origin> proxy_;
+  asio::io_context context_;
+  asio::ssl::context tls_{asio::ssl::context::tls_client};
+  asio::ip::tcp::resolver resolver_;
+  Transport stream_;
+  beast::flat_buffer buffer_;
+  error_code error_;
+  std::string problem_;
+  bool refused_ = false;
+  Response response_;
+};
 
 }  // namespace
 
-std::string ClientResponse::Header(std::string_view name) const {
-  for (const auto& [key, value] : headers) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
-Result<ServiceUrl> ParseServiceUrl(std::string_view text) {
-  const std::string where(text.substr(0, 200));
-  const auto is_bad = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '\x7f'; };
-  if (std::ranges::any_of(text, is_bad)) return Invalid("a URL has no blanks", where);
-  ServiceUrl url;
-  if (text.starts_with("https://"))
-    url.tls = true;
-  else if (!text.starts_with("http://"))
-    return Invalid("a service begins with http:// or https://", where);
-  text.remove_prefix(url.tls ? 8 : 7);
-  const size_t end = std::min(text.find_first_of("/?#"), text.size());
-  std::string_view host = text.substr(0, end);
-  text.remove_prefix(end);
-  url.target = text.starts_with('/') ? std::string(text) : "/" + std::string(text);
-  url.target = url.target.substr(0, url.target.find('#'));
-  url.port = url.tls ? "443" : "80";
-  if (host.find('@') != std::string_view::npos)
-    return Invalid("a URL must not hold a user's name or password", "",
-                   "keys come from the environment or a file");
-  const size_t colon = host.rfind(':');
-  if (colon != std::string_view::npos && !host.ends_with(']')) {
-    if (!IsPort(host.substr(colon + 1))) return Invalid("the port is no number", where);
-    url.port = std::string(host.substr(colon + 1));
-    host = host.substr(0, colon);
-  }
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.empty()) return Invalid("a URL needs a host", where);
-  url.host = std::string(host);
-  return url;
-}
-
-Result<ClientResponse> Send(const ClientRequest& request, const std::stop_token& stop) {
-  ATUNNER_TRY(ServiceUrl url, ParseServiceUrl(request.url));
+Result<Response> Call(const Origin& origin, const Request& request, const CallOptions& options) {
   try {
-    return Exchange(request, std::move(url), stop).Run();
+    return Exchange(origin, options).Run(request);
   } catch (const std::exception& error) {
-    return Fail(ErrorCode::kInternal, std::string("the request failed: ") + error.what());
+    return Fail(ErrorCode::kUnavailable, error.what(), origin.Text());
   }
 }
 

@@ -1,51 +1,38 @@
-// A request to a service of others, over HTTP or HTTPS, with deadlines. Certificates are verified
-// against the system's authorities, or those in $SSL_CERT_FILE.
+// One request to a server, and its answer: in plain text or over TLS, directly or by the proxy of
+// the environment.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "atunner/base/result.h"
+#include "atunner/http/message.h"
+#include "atunner/http/origin.h"
 
 namespace atunner::http {
 
-/// "https://host:port/path?query" in its parts.
-struct ServiceUrl {
-  bool tls = false;
-  std::string host;
-  std::string port;    ///< "443", "80" or as stated
-  std::string target;  ///< "/path?query"
+struct CallOptions {
+  double seconds = 60;                     ///< for everything together
+  uint64_t max_bytes = uint64_t{1} << 30;  ///< of the answer's body
+  Path to_file;                            ///< where the answer's body goes if not empty
+  /// Takes the body of an answer 200 piece by piece as it comes; false ends the request.
+  std::function<bool(std::string_view bytes)> sink;
+  std::stop_token stop;
+  std::string hint;  ///< of an error where nobody answers
+  /// Where the names of proxies come from; empty: the environment of this process.
+  Environment environment;
 };
 
-/// kInvalidInput for another scheme, a missing host, user names, or characters that a URL cannot
-/// have.
-Result<ServiceUrl> ParseServiceUrl(std::string_view text);
-
-struct ClientRequest {
-  std::string method = "POST";
-  std::string url;
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;
-  double timeout_seconds = 120;          ///< for each of: connecting, sending, receiving
-  size_t most_bytes = size_t{16} << 20;  ///< of the answer
-};
-
-struct ClientResponse {
-  int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
-  std::string body;
-
-  /// "" if there is no such header; `name` in lower case.
-  std::string Header(std::string_view name) const;
-};
-
-/// kUnavailable when the service cannot be reached, breaks off or its certificate is wrong,
-/// kTimeout, kCancelled. An answer with an error's status is an answer. Messages name the host,
-/// never headers or bodies.
-Result<ClientResponse> Send(const ClientRequest& request, const std::stop_token& stop = {});
+/// Sends `request` (method, target, headers, and `body` or `file`) and waits for the answer,
+/// whatever its status. Certificates are verified against the system's authorities, those in
+/// $SSL_CERT_FILE and those of `origin`. kUnavailable if the server cannot be reached, breaks off
+/// or shows a certificate that is not trusted or of another host, kTimeout if it is slow,
+/// kCancelled when `stop` is requested or `sink` returns false. Messages name the host, never
+/// headers or bodies.
+Result<Response> Call(const Origin& origin, const Request& request,
+                      const CallOptions& options = {});
 
 }  // namespace atunner::http

@@ -70,10 +70,20 @@ std::pair<std::string, bool> Stream::Take() {
   return {std::exchange(waiting_, {}), finished_ || closed_};
 }
 
-void Stream::Close() {
+void Stream::OnClose(std::function<void()> closed) {
   const std::scoped_lock lock(mutex_);
-  closed_ = true;
-  wake_ = nullptr;
+  on_close_ = std::move(closed);
+}
+
+void Stream::Close() {
+  std::function<void()> closed;
+  {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+    wake_ = nullptr;
+    closed = std::exchange(on_close_, nullptr);
+  }
+  if (closed) closed();
 }
 
 std::string_view ReasonOf(int status) {
@@ -88,6 +98,7 @@ std::string_view ReasonOf(int status) {
       {403, "Forbidden"},
       {404, "Not Found"},
       {405, "Method Not Allowed"},
+      {406, "Not Acceptable"},
       {408, "Request Timeout"},
       {409, "Conflict"},
       {411, "Length Required"},

@@ -53,6 +53,8 @@ class Stream {
   bool closed() const;
   /// Bytes that the client has not taken yet.
   size_t waiting() const;
+  /// `closed` is called once, when nobody listens any more or the answer has ended.
+  void OnClose(std::function<void()> closed);
 
   // For the server.
   void OnChange(std::function<void()> wake);
@@ -66,6 +68,7 @@ class Stream {
   bool finished_ = false;
   bool closed_ = false;
   std::function<void()> wake_;
+  std::function<void()> on_close_;
 };
 
 struct Response {

@@ -3,20 +3,20 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/bio.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <boost/asio.hpp>
 #include <functional>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "atunner/base/random.h"
-#include "atunner/http/call.h"
+#include "atunner/http/client.h"
+#include "atunner/http/self_signed_test.h"
 
 namespace atunner::http {
 namespace {
@@ -286,35 +286,6 @@ class TlsTest : public ServerTest {
     options.header_seconds = 0.3;
     Start(options);
   }
-  static void WriteSelfSigned(const Path& certificate, const Path& key) {
-    EVP_PKEY* const pair = EVP_EC_gen("P-256");
-    X509* const x509 = X509_new();
-    X509_set_version(x509, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x509), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(x509), 24L * 3600);
-    X509_set_pubkey(x509, pair);
-    X509_NAME* const name = X509_get_subject_name(x509);
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                               reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
-    X509_set_issuer_name(x509, name);
-    X509_EXTENSION* const names = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name,
-                                                      "IP:127.0.0.1");
-    X509_add_ext(x509, names, -1);
-    X509_sign(x509, pair, EVP_sha256());
-    WritePem(certificate, [&](BIO* to) { PEM_write_bio_X509(to, x509); });
-    WritePem(key, [&](BIO* to) {
-      PEM_write_bio_PrivateKey(to, pair, nullptr, nullptr, 0, nullptr, nullptr);
-    });
-    X509_EXTENSION_free(names);
-    X509_free(x509);
-    EVP_PKEY_free(pair);
-  }
-  static void WritePem(const Path& file, const std::function<void(BIO*)>& write) {
-    BIO* const to = BIO_new_file(file.c_str(), "w");
-    write(to);
-    BIO_free(to);
-  }
   Origin Trusted(const std::string& host = "127.0.0.1") const {
     return {host, std::to_string(server_->port()), true, certificate_};
   }
@@ -351,6 +322,80 @@ TEST_F(TlsTest, ClientsWantATrustedCertificateOfTheRightHost) {
   Origin wrong = Trusted();
   wrong.authorities = key_;
   EXPECT_EQ(Call(wrong, {.method = "GET", .target = "/x"}).error().where, "--ca");
+}
+
+/// A proxy for one connection: it answers CONNECT, and then only carries bytes.
+class OneTunnel {
+ public:
+  explicit OneTunnel(uint16_t to) : to_(to), thread_([this] { Carry(); }) {}
+  ~OneTunnel() { thread_.join(); }
+  uint16_t port() const { return listener_.local_endpoint().port(); }
+  std::string head;  ///< of the request, after the destructor of the client's connection
+
+ private:
+  using tcp = boost::asio::ip::tcp;
+  void Carry() {
+    tcp::socket client(context_);
+    listener_.accept(client);
+    boost::asio::read_until(client, boost::asio::dynamic_buffer(head), "\r\n\r\n");
+    tcp::socket server(context_);
+    server.connect({boost::asio::ip::address_v4::loopback(), to_});
+    boost::asio::write(client, boost::asio::buffer(std::string("HTTP/1.1 200 Yes\r\n\r\n")));
+    std::thread back([&] { Copy(server, client); });
+    Copy(client, server);
+    back.join();
+  }
+  static void Copy(tcp::socket& from, tcp::socket& to) {
+    std::array<char, 4096> bytes;
+    boost::system::error_code error;
+    while (!error) {
+      const size_t got = from.read_some(boost::asio::buffer(bytes), error);
+      if (!error) boost::asio::write(to, boost::asio::buffer(bytes, got), error);
+    }
+    to.shutdown(tcp::socket::shutdown_send, error);
+  }
+
+  uint16_t to_;
+  boost::asio::io_context context_;
+  tcp::acceptor listener_{context_, {boost::asio::ip::address_v4::loopback(), 0}};
+  std::thread thread_;
+};
+
+TEST_F(TlsTest, GoesThroughTheProxyOfTheEnvironment) {
+  OneTunnel tunnel(server_->port());
+  CallOptions options;
+  options.environment = [&](const std::string& name) -> std::optional<std::string> {
+    if (name != "https_proxy") return std::nullopt;
+    return "http://127.0.0.1:" + std::to_string(tunnel.port());
+  };
+  const auto refused = Call(Trusted("far.example"), {.method = "GET", .target = "/x"}, options);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("certificate is not accepted"))
+      << "the tunnel does not stand for the server";
+  EXPECT_THAT(tunnel.head, StartsWith("CONNECT far.example:"));
+}
+
+TEST_F(TlsTest, ASinkTakesTheBodyAsItComes) {
+  ASSERT_TRUE(WriteFileAtomic(folder_.path() / "upload", "file"));
+  std::thread end([&] {
+    while (!handler_.stream) std::this_thread::yield();
+    handler_.stream->Write("second\n");
+    handler_.stream->Finish();
+  });
+  std::string taken;
+  CallOptions options;
+  options.sink = [&](std::string_view bytes) {
+    taken += bytes;
+    return true;
+  };
+  const auto all = Call(Trusted(), {.method = "GET", .target = "/stream"}, options);
+  end.join();
+  ASSERT_TRUE(all) << all.error().ToString();
+  EXPECT_EQ(all->body, "");
+  EXPECT_EQ(taken, "first\nsecond\n");
+  options.sink = [](std::string_view) { return false; };
+  const auto ended = Call(Trusted(), {.method = "GET", .target = "/file"}, options);
+  EXPECT_EQ(ended.error().code, ErrorCode::kCancelled);
 }
 
 TEST_F(TlsTest, PlainTextAndSilenceAreClosed) {

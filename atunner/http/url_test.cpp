@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "atunner/http/call.h"
+#include "atunner/http/origin.h"
 
 namespace atunner::http {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "atunner/http/client.h"
+#include "atunner/http/origin.h"
 
 namespace atunner::llm {
 namespace {
@@ -26,8 +26,7 @@ bool IsAt(const Endpoint& endpoint, std::string_view host) {
 /// True for a service on another machine whose connection is not encrypted.
 bool IsInTheClear(const Endpoint& endpoint) {
   const auto url = http::ParseServiceUrl(endpoint.url);
-  return url && !url->tls && url->host != "localhost" && url->host != "::1" &&
-         !url->host.starts_with("127.");
+  return url && !url->origin.tls && !http::IsLoopbackHost(url->origin.host);
 }
 
 /// The key of this endpoint; "" if there is none.
@@ -72,7 +71,8 @@ Result<Endpoint> ParseEndpoint(std::string_view text) {
   if (hash < text.size()) endpoint.model = std::string(text.substr(hash + 1));
   endpoint.url = base + "/chat/completions";
   ATUNNER_TRY(const http::ServiceUrl url, http::ParseServiceUrl(endpoint.url));
-  endpoint.name = url.host + ":" + url.port + (endpoint.model.empty() ? "" : ":" + endpoint.model);
+  endpoint.name = url.origin.host + ":" + url.origin.port +
+                  (endpoint.model.empty() ? "" : ":" + endpoint.model);
   return endpoint;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr double kBytesPerToken = 4;  // where a service does not count
 constexpr double kPollSeconds = 0.1;
+constexpr uint64_t kMostBytes = uint64_t{16} << 20;  // of an answer
 
 Json MessagesOf(const ChatRequest& request) {
   Json messages = Json::array();
@@ -68,8 +70,8 @@ size_t BytesOf(const ChatRequest& request) {
 }
 
 /// Seconds of a Retry-After header; nullopt for a date or nonsense.
-std::optional<double> RetryAfter(const http::ClientResponse& response) {
-  const std::string text = response.Header("retry-after");
+std::optional<double> RetryAfter(const http::Response& response) {
+  const std::string text = response.headers.Get("Retry-After");
   char* end = nullptr;
   const double seconds = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(seconds >= 0)) return std::nullopt;
@@ -92,21 +94,20 @@ HttpChat::HttpChat(Endpoint endpoint, std::string key, Clock& clock, HttpChatOpt
       options_(options),
       transport_(std::move(transport)) {}
 
-http::ClientRequest HttpChat::RequestOf(const ChatRequest& request) const {
-  http::ClientRequest message;
-  message.url = endpoint_.url;
-  message.timeout_seconds = options_.timeout_seconds;
+http::Request HttpChat::RequestOf(const ChatRequest& request) const {
+  http::Request message;
+  message.method = "POST";
   message.headers = {{"Content-Type", "application/json"}, {"Accept", "application/json"}};
   Json body = Json::object();
   if (!endpoint_.model.empty()) body["model"] = endpoint_.model;
   Json messages = MessagesOf(request);
   if (endpoint_.api == Endpoint::Api::kAnthropic) {
-    if (!key_.empty()) message.headers.emplace_back("x-api-key", key_);
-    message.headers.emplace_back("anthropic-version", "2023-06-01");
+    if (!key_.empty()) message.headers.Set("x-api-key", key_);
+    message.headers.Set("anthropic-version", "2023-06-01");
     body["max_tokens"] = request.most_tokens;
     body["system"] = request.system;
   } else {
-    if (!key_.empty()) message.headers.emplace_back("Authorization", "Bearer " + key_);
+    if (!key_.empty()) message.headers.Set("Authorization", "Bearer " + key_);
     const bool is_openai = endpoint_.url.starts_with("https://api.openai.com/");
     body[is_openai ? "max_completion_tokens" : "max_tokens"] = request.most_tokens;
     body["response_format"] = {{"type", "json_object"}};
@@ -124,7 +125,7 @@ std::string HttpChat::WithoutKey(std::string text) const {
   return text;
 }
 
-Error HttpChat::Refusal(const http::ClientResponse& response) const {
+Error HttpChat::Refusal(const http::Response& response) const {
   const bool is_users = response.status >= 400 && response.status < 500 && response.status != 429;
   std::string said = WithoutKey(response.body.substr(0, 300));
   std::ranges::replace_if(said, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
@@ -162,11 +163,17 @@ Status HttpChat::Wait(double seconds, const std::stop_token& stop) const {
 }
 
 Result<ChatReply> HttpChat::Ask(const ChatRequest& request, const std::stop_token& stop) {
-  const http::ClientRequest message = RequestOf(request);
+  http::Request message = RequestOf(request);
+  ATUNNER_TRY(http::ServiceUrl url, http::ParseServiceUrl(endpoint_.url));
+  message.target = std::move(url.target);
+  http::CallOptions call;
+  call.seconds = options_.timeout_seconds;
+  call.max_bytes = kMostBytes;
+  call.stop = stop;
   Error last;
   for (int attempt = 1; attempt <= options_.attempts; ++attempt) {
     double wait = options_.first_seconds * static_cast<double>(1 << std::min(attempt - 1, 20));
-    auto response = transport_(message, stop);
+    auto response = transport_(url.origin, message, call);
     if (!response) {
       if (response.error().code == ErrorCode::kCancelled ||
           response.error().code == ErrorCode::kInvalidInput)

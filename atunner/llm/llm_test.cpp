@@ -8,7 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <variant>
 
+#include "atunner/http/self_signed_test.h"
+#include "atunner/http/server.h"
 #include "atunner/llm/budget.h"
 #include "atunner/llm/endpoint.h"
 #include "atunner/llm/http_chat.h"
@@ -115,22 +118,25 @@ TEST(HttpChat, OpenAiForm) {
 }
 
 TEST(HttpChat, AnthropicForm) {
-  http::ClientRequest sent;
+  http::Origin to;
+  http::Request sent;
   ManualClock clock;
-  HttpChat chat(ParseEndpoint("anthropic:c").value(), kKey, clock, {},
-                [&](const http::ClientRequest& request, const std::stop_token&) {
-                  sent = request;
-                  return http::ClientResponse{
-                      200, {}, R"({"content": [{"type": "text", "text": "a"}, {"type": "x"},
+  HttpChat chat(
+      ParseEndpoint("anthropic:c").value(), kKey, clock, {},
+      [&](const http::Origin& origin, const http::Request& request,
+          const http::CallOptions&) -> Result<http::Response> {
+        to = origin;
+        sent = request;
+        return http::Response{.body = R"({"content": [{"type": "text", "text": "a"}, {"type": "x"},
                                    {"type": "text", "text": "b"}]})"};
-                });
+      });
   const auto reply = chat.Ask(Hello(), {});
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->text, "ab");
   EXPECT_GT(reply->input_tokens, 0);  // estimated
-  EXPECT_EQ(sent.url, "https://api.anthropic.com/v1/messages");
+  EXPECT_EQ(to.Text() + sent.target, "https://api.anthropic.com:443/v1/messages");
   EXPECT_THAT(sent.body, HasSubstr(R"("system":"be brief")"));
-  EXPECT_THAT(sent.headers, testing::Contains(testing::Pair("x-api-key", kKey)));
+  EXPECT_EQ(sent.headers.Get("x-api-key"), kKey);
 }
 
 // --- a bad one
@@ -209,7 +215,52 @@ TEST(HttpChat, ASlowServiceIsATimeOut) {
       },
       {.attempts = 1, .timeout_seconds = 0.1});
   ASSERT_FALSE(asked.reply);
-  EXPECT_THAT(asked.reply.error().what, HasSubstr("no answer in time"));
+  EXPECT_THAT(asked.reply.error().what, HasSubstr("does not answer in time"));
+}
+
+// --- over TLS
+
+class TalkingHandler : public http::Handler {
+ public:
+  std::variant<http::BodyPlan, http::Response> Accept(const http::Request&) override {
+    return http::BodyPlan{.max_bytes = 10000, .file = {}};
+  }
+  http::Response Answer(const http::Request& request) override {
+    authorization = request.headers.Get("Authorization");
+    return {.body = R"({"choices": [{"message": {"content": "hi"}}]})"};
+  }
+  http::Response Refuse(int status, const std::string&) override { return {.status = status}; }
+  std::string authorization;
+};
+
+TEST(HttpChat, TheKeyGoesToAServiceWithATrustedCertificateOnly) {
+  const TemporaryDirectory folder;
+  http::ServerOptions options;
+  options.tls_certificate = folder.path() / "certificate.pem";
+  options.tls_key = folder.path() / "key.pem";
+  http::WriteSelfSigned(options.tls_certificate, options.tls_key);
+  TalkingHandler handler;
+  const auto server = http::Server::Start(options, handler).value();
+  const auto ask = [&](const std::string& host, const Path& authorities) {
+    ManualClock clock;
+    const std::string url = "https://" + host + ":" + std::to_string(server->port()) + "/v1";
+    HttpChat chat(
+        ParseEndpoint(url).value(), kKey, clock, {.attempts = 1},
+        [&](http::Origin origin, const http::Request& request, const http::CallOptions& call) {
+          origin.authorities = authorities;
+          return http::Call(origin, request, call);
+        });
+    return chat.Ask(Hello(), {});
+  };
+  const auto untrusted = ask("127.0.0.1", {});
+  ASSERT_FALSE(untrusted);
+  EXPECT_THAT(untrusted.error().what, HasSubstr("certificate is not accepted"));
+  EXPECT_FALSE(ask("localhost", options.tls_certificate)) << "the certificate is for 127.0.0.1";
+  EXPECT_EQ(handler.authorization, "") << "nothing was sent";
+  const auto trusted = ask("127.0.0.1", options.tls_certificate);
+  ASSERT_TRUE(trusted) << trusted.error().ToString();
+  EXPECT_EQ(trusted->text, "hi");
+  EXPECT_EQ(handler.authorization, std::string("Bearer ") + kKey);
 }
 
 // --- budgets

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "atunner/device/profiles.h"
 #include "atunner/jobs/runs/reports.h"
 #include "atunner/operators/operator.h"
 
@@ -39,6 +40,16 @@ std::unexpected<Error> Unknown(const std::string& uri) {
 }
 
 }  // namespace
+
+std::vector<std::string> KnownValues(const std::string& subject, const std::string& argument) {
+  std::vector<std::string> values;
+  if (subject.starts_with(kOperator)) {
+    for (const Operator* op : AllOperators()) values.push_back(op->info().name);
+  } else if (argument == "gpu" || argument == "from" || argument == "to") {
+    for (const DeviceProfile& profile : KnownProfiles()) values.push_back(profile.name);
+  }
+  return values;
+}
 
 Result<std::vector<ResourceInfo>> WorkbenchResources::List() {
   std::vector<ResourceInfo> resources = {

@@ -1,10 +1,16 @@
 // Resources: operators, reports and best kernels of runs, long texts of earlier answers.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "atunner/mcp/protocol/offer.h"
 #include "atunner/mcp/workbench/workbench.h"
 
 namespace atunner::mcp {
+
+/// Names of operators and of GPUs, for the arguments that take them (Offer::values).
+std::vector<std::string> KnownValues(const std::string& subject, const std::string& argument);
 
 class WorkbenchResources : public Resources {
  public:

@@ -6,6 +6,11 @@
 #include "atunner/mcp/tools/tools.h"
 
 namespace atunner::mcp {
+namespace {
+
+constexpr size_t kSecretBytes = 32;
+
+}  // namespace
 
 Result<std::unique_ptr<Server>> Server::Make(jobs::Services& services, WorkbenchSettings settings) {
   ATUNNER_TRY(auto workbench, Workbench::Make(services, settings));
@@ -22,6 +27,8 @@ Server::Server(std::unique_ptr<Workbench> workbench)
   AddTuningTools(*workbench_, offer_.tools);
   offer_.resources = &resources_;
   offer_.prompts = MakePrompts();
+  offer_.values = KnownValues;
+  offer_.secret = RandomId(kSecretBytes);
 }
 
 }  // namespace atunner::mcp

@@ -31,7 +31,9 @@ std::string EncodedPath(const std::string& path) {
 
 Result<http::Response> JobClient::Send(http::Request request, const http::CallOptions& options) {
   if (!token_.empty()) request.headers.Set("Authorization", "Bearer " + token_);
-  ATUNNER_TRY(http::Response answer, http::Call(origin_, request, options));
+  http::CallOptions hinted = options;
+  hinted.hint = kServerHint;
+  ATUNNER_TRY(http::Response answer, http::Call(origin_, request, hinted));
   if (answer.status > 299) return std::unexpected(ErrorOf(answer));
   return answer;
 }

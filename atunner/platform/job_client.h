@@ -5,7 +5,7 @@
 #include <string>
 
 #include "atunner/base/files.h"
-#include "atunner/http/call.h"
+#include "atunner/http/client.h"
 #include "atunner/model/json/json.h"
 
 namespace atunner::platform {

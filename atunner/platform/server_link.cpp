@@ -125,9 +125,11 @@ class HttpLink : public ServerLink {
   /// Sends a request until the server answers; an answer above 299 is an error.
   Result<http::Response> Send(http::Request request, const http::CallOptions& options) {
     if (!token_.empty()) request.headers.Set("Authorization", "Bearer " + token_);
+    http::CallOptions hinted = options;
+    hinted.hint = kServerHint;
     const double begin = clock_.Now();
     for (double pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-      auto answer = http::Call(origin_, request, options);
+      auto answer = http::Call(origin_, request, hinted);
       const bool again = IsPassing(answer) && clock_.Now() - begin < patience_;
       if (!again && answer && answer->status > 299) return std::unexpected(ErrorOf(*answer));
       if (!again) return answer;

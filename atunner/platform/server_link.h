@@ -10,11 +10,14 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/base/files.h"
-#include "atunner/http/call.h"
+#include "atunner/http/client.h"
 #include "atunner/model/json/json.h"
 #include "atunner/store/store.h"
 
 namespace atunner::platform {
+
+/// The hint of an error where no server answers.
+inline constexpr const char* kServerHint = "is `atunner serve` running there?";
 
 struct WorkerDescription {
   std::string name;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "atunner/base/clock.h"
-#include "atunner/http/call.h"
+#include "atunner/http/client.h"
 #include "atunner/jobs/testing/fake_services_test.h"
 #include "atunner/platform/job_client.h"
 #include "atunner/platform/worker.h"

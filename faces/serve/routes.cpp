@@ -34,8 +34,8 @@ bool Fits(std::string_view pattern, const http::Url& url, std::vector<std::strin
 
 std::vector<Route> Joined() {
   std::vector<Route> all;
-  for (const auto& group :
-       {JobRoutes(), FileRoutes(), RunRoutes(), WorkRoutes(), AdminRoutes(), MachineRoutes()})
+  for (const auto& group : {JobRoutes(), FileRoutes(), RunRoutes(), WorkRoutes(), AdminRoutes(),
+                            MachineRoutes(), McpRoutes()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -39,5 +39,6 @@ std::vector<Route> RunRoutes();
 std::vector<Route> WorkRoutes();
 std::vector<Route> AdminRoutes();
 std::vector<Route> MachineRoutes();
+std::vector<Route> McpRoutes();
 
 }  // namespace atunner::serve

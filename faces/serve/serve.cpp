@@ -13,6 +13,8 @@
 
 #include "atunner/base/clock.h"
 #include "atunner/http/server.h"
+#include "atunner/mcp/fixtures.h"
+#include "atunner/mcp/server.h"
 #include "atunner/queue/sqlite_queue.h"
 #include "faces/serve/api.h"
 #include "faces/serve/job_json.h"
@@ -101,6 +103,7 @@ Status ServeUntil(ServeContext& context, http::Server& server, const std::string
   context.log.Write("info", "ending", {});
   context.draining = true;
   workers.reset();
+  context.mcp->CancelAll();
   server.Drain(kDrainSeconds);
   return {};
 }
@@ -145,6 +148,10 @@ Status Serve(ServeOptions options, jobs::Services& services,
   context.begin = services.clock.Now();
   context.hub = std::make_unique<EventHub>(
       *parts.queue, [&context](const std::string& job) { return JobText(job, context); });
+  ATUNNER_TRY(const auto mcp_server, mcp::Server::Make(services, {.files = false}));
+  mcp::Endpoint endpoint(options.mcp_fixtures ? mcp::ConformanceFixtures() : mcp_server->offer(),
+                         services.clock);
+  context.mcp = &endpoint;
   Api api(context);
   http::ServerOptions http_options;
   http_options.address = options.address;

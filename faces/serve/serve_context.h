@@ -12,6 +12,7 @@
 
 #include "atunner/base/files.h"
 #include "atunner/jobs/requests/services.h"
+#include "atunner/mcp/transport/endpoint.h"
 #include "atunner/model/json/json.h"
 #include "atunner/platform/access.h"
 #include "atunner/platform/job_files.h"
@@ -37,6 +38,7 @@ struct ServeOptions {
   Path tls_key;
   /// The most requests of one token, on average; 0: any number. Without tokens none is limited.
   double requests_per_second = 100;
+  bool mcp_fixtures = false;  ///< /mcp offers what the conformance suite asks for instead
 };
 
 /// One line of JSON on standard error for each thing that happens.
@@ -118,6 +120,7 @@ struct ServeContext {
   std::mutex imports;
   /// Ends first: it reads the rest.
   std::unique_ptr<EventHub> hub;
+  mcp::Endpoint* mcp = nullptr;  ///< /mcp
 
   Path ArtifactsOf(const std::string& job) const { return options.data / "artifacts" / job; }
   Path Incoming() const { return options.data / "incoming"; }

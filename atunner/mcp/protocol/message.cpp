@@ -22,7 +22,11 @@ std::expected<Message, RpcError> MessageOf(const Json& json) {
   if (json.value("jsonrpc", Json()) != "2.0") return NoMessage("'jsonrpc' must be \"2.0\"", id);
   Message message;
   message.answer = json.contains("result") || json.contains("error");
-  if (message.answer) return message;
+  if (message.answer) {
+    if (!id.is_null()) message.id = id;
+    message.result = Member(json, "result");
+    return message;
+  }
   const auto method = json.find("method");
   if (method == json.end() || !method->is_string()) return NoMessage("'method' is missing", id);
   message.method = *method;
@@ -62,6 +66,21 @@ std::string ErrorText(const RpcError& error) {
 
 std::string NotificationText(std::string_view method, const Json& params) {
   return DumpJson({{"jsonrpc", "2.0"}, {"method", method}, {"params", params}});
+}
+
+std::string QuestionText(const std::string& id, std::string_view method, const Json& params) {
+  return DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", params}});
+}
+
+Json Member(const Json& object, std::string_view name) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(name);
+  return found == object.end() ? Json() : *found;
+}
+
+std::string TextMember(const Json& object, std::string_view name) {
+  const Json value = Member(object, name);
+  return value.is_string() ? value.get<std::string>() : "";
 }
 
 }  // namespace atunner::mcp

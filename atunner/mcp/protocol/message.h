@@ -19,6 +19,8 @@ enum class RpcCode : int {
   kInvalidParams = -32602,
   kInternal = -32603,
   kResourceNotFound = -32002,  ///< in 2025-11-25; 2026-07-28 has kInvalidParams
+  kHeaderMismatch = -32020,    ///< headers of HTTP contradict the message
+  kMissingCapability = -32021,
   kUnsupportedVersion = -32022,
 };
 
@@ -29,12 +31,13 @@ struct RpcError {
   Json id = nullptr;  ///< of the request, where it could be read
 };
 
-/// A request or, without an id, a notification. Answers of a client are neither.
+/// A request, a notification (without an id) or the answer to a question of the server.
 struct Message {
   std::optional<Json> id;  ///< a string or an integer
   std::string method;
   Json params = Json::object();
-  bool answer = false;  ///< a result or an error: this server asks nothing, so it is ignored
+  bool answer = false;
+  Json result;  ///< of an answer; null for an error
 };
 
 /// The largest message that is read, bytes.
@@ -44,9 +47,15 @@ inline constexpr size_t kLargestMessage = size_t{8} << 20;
 /// message (batches are none).
 std::expected<Message, RpcError> ParseMessage(std::string_view text);
 
-/// The texts of an answer, of an error and of a notification, each one line.
+/// The texts of an answer, of an error, of a notification and of a question, each one line.
 std::string ResultText(const Json& id, const Json& result);
 std::string ErrorText(const RpcError& error);
 std::string NotificationText(std::string_view method, const Json& params);
+std::string QuestionText(const std::string& id, std::string_view method, const Json& params);
+
+/// A member of an object; null where there is none.
+Json Member(const Json& object, std::string_view name);
+/// The same for a text; "" where there is none.
+std::string TextMember(const Json& object, std::string_view name);
 
 }  // namespace atunner::mcp

@@ -32,13 +32,14 @@ bool Use(std::string_view bytes) {
        [](const Json& arguments, const CallContext&) -> Result<Json> { return arguments; }});
   size_t answers = 0;
   bool fine = false;
-  Session session(offer, [&](const std::string& text) {
+  Session session(offer);
+  const Session::Send send = [&](const std::string& text) {
     const auto json = ParseJson(text);
     ATUNNER_CHECK(json && text.find('\n') == std::string::npos);
     answers += json->contains("id");
     fine = json->contains("result");
-  });
-  if (const Session::Work work = session.Accept(bytes)) work();
+  };
+  if (const Session::Work work = session.Accept(bytes, send)) work();
   ATUNNER_CHECK(answers <= 1);
   return fine;
 }

@@ -52,7 +52,7 @@ class SessionTest : public testing::Test {
                               }});
   }
 
-  Session::Work Accept(const std::string& text) { return session_.Accept(text); }
+  Session::Work Accept(const std::string& text) { return session_.Accept(text, send_); }
   /// The last message that was sent, after the work that the text asks for.
   Json Answer(const std::string& text) {
     sent_.clear();
@@ -73,7 +73,8 @@ class SessionTest : public testing::Test {
   Offer offer_;
   std::vector<std::string> sent_;
   std::stop_token stop_;
-  Session session_{offer_, [this](const std::string& text) { sent_.push_back(text); }};
+  Session::Send send_ = [this](const std::string& text) { sent_.push_back(text); };
+  Session session_{offer_};
 };
 
 TEST_F(SessionTest, BeginsWithInitialize) {
@@ -156,6 +157,7 @@ TEST_F(SessionTest, ServesResourcesAndPrompts) {
 TEST_F(SessionTest, AnswersEachStatelessRequestForItself) {
   const Json found = Request("server/discover", {{"_meta", Meta()}})["result"];
   EXPECT_EQ(found["resultType"], "complete");
+  EXPECT_FALSE(found["capabilities"].contains("logging")) << "levels are stated by each request";
   EXPECT_EQ(found["supportedVersions"], Json::array({"2026-07-28"}));
   EXPECT_EQ(found["cacheScope"], "private");
   EXPECT_EQ(found["_meta"]["io.modelcontextprotocol/serverInfo"]["version"], "1");

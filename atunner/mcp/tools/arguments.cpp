@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "atunner/intake/cuda/cuda_lexer.h"
 #include "atunner/intake/user_kernel.h"
 #include "atunner/jobs/kernels/proposal.h"
 #include "atunner/model/kernel/accuracy.h"
@@ -106,6 +108,30 @@ Result<ParameterSpace> SpaceOf(const Json& arguments) {
   return space;
 }
 
+/// True for `#include <name>` with a header of the compiler's; other directives are fine, too.
+bool IncludesNoFile(std::string_view directive) {
+  const size_t at = directive.find("include");
+  if (at == std::string_view::npos) return true;
+  std::string_view rest = directive.substr(at + 7);
+  while (rest.starts_with(' ') || rest.starts_with('\t')) rest.remove_prefix(1);
+  return rest.starts_with('<') && !rest.starts_with("</") &&
+         rest.find("..") == std::string_view::npos;
+}
+
+/// Clients on other machines must not read this one's files by `#include`.
+Status CheckIncludes(const Json& arguments, const WorkbenchSettings& settings) {
+  if (settings.files || !arguments.contains("source")) return {};
+  const std::string text = arguments["source"];
+  const LexedSource lexed = Lex(text);
+  const bool fine = std::ranges::all_of(lexed.tokens, [](const Token& token) {
+    return token.kind != Token::Kind::kDirective || IncludesNoFile(token.text);
+  });
+  // "%:" is another spelling of "#".
+  if (fine && text.find("%:") == std::string::npos) return {};
+  return Invalid("files of the server cannot be included", "arguments.source",
+                 "include headers of the compiler alone (<cuda_fp16.h>), and send the rest inline");
+}
+
 using Schedule = Result<std::unique_ptr<ScheduleTemplate>>;
 
 /// A whole file, an edited copy of the user's own.
@@ -194,6 +220,7 @@ Json LaunchJson(const LaunchPlan& plan) {
 }
 
 Result<jobs::ProblemRequest> ProblemOf(const Json& arguments, Workbench& workbench) {
+  ATUNNER_RETURN_IF_ERROR(CheckIncludes(arguments, workbench.settings()));
   const bool task = arguments.contains("operator") || arguments.contains("graph");
   const int named = static_cast<int>(arguments.contains("operator")) +
                     static_cast<int>(arguments.contains("graph")) +
@@ -217,6 +244,7 @@ Result<jobs::ProblemRequest> ProblemOf(const Json& arguments, Workbench& workben
 }
 
 Result<NamedKernel> KernelOf(const Json& arguments, Workbench& workbench) {
+  ATUNNER_RETURN_IF_ERROR(CheckIncludes(arguments, workbench.settings()));
   NamedKernel kernel;
   ATUNNER_TRY(kernel.problem, workbench.Find(arguments["problem"]));
   kernel.configuration = ConfigurationText(arguments.value("configuration", Json::object()));

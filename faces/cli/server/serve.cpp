@@ -13,7 +13,7 @@
 #include "atunner/base/files.h"
 #include "atunner/base/sandbox.h"
 #include "atunner/device/real_device.h"
-#include "atunner/http/call.h"
+#include "atunner/http/client.h"
 #include "atunner/platform/worker.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/server/server_flags.h"
@@ -38,36 +38,8 @@ struct ServeFlags {
   std::string tls_certificate;
   std::string tls_key;
   double requests_per_second = 100;
+  bool mcp_fixtures = false;
 };
-
-Result<int> RunServe(const ServeFlags& flags, const Context& context) {
-  serve::ServeOptions options;
-  ATUNNER_RETURN_IF_ERROR(serve::ParseListen(flags.listen, options));
-  options.store = StoreFile(context.common);
-  options.data = flags.data.empty() ? serve::DataFolder(options.store) : Path(flags.data);
-  options.workers = flags.workers;
-  options.require_tokens = flags.require_tokens;
-  options.upload_bytes = flags.upload_megabytes << 20;
-  options.lease_seconds = flags.lease_seconds;
-  options.tls_certificate = flags.tls_certificate;
-  options.tls_key = flags.tls_key;
-  options.requests_per_second = flags.requests_per_second;
-  Machine machine(options.store.string());
-  const std::stop_token stop = TerminationToken();
-  ATUNNER_RETURN_IF_ERROR(serve::Serve(
-      options, machine.services(),
-      [&](const std::string& url) {
-        if (context.common.json)
-          PrintJson(
-              {{"url", url}, {"store", options.store.string()}, {"data", options.data.string()}});
-        else
-          fmt::print("atunner serves on {} (store {}). Ctrl-C ends it.\n", url,
-                     options.store.string());
-        std::fflush(stdout);
-      },
-      stop));
-  return 0;
-}
 
 struct WorkerFlags {
   ServerFlags server;
@@ -101,6 +73,38 @@ Result<std::string> UseSandbox(const std::string& wanted, const Path& jobs) {
                 "use Linux 5.13 or later with Landlock and seccomp, or --sandbox auto");
   ::setenv(kSandboxVariable, jobs.c_str(), 1);
   return "jobs run in a sandbox of " + support.ToString();
+}
+
+Result<int> RunServe(const ServeFlags& flags, const Context& context) {
+  serve::ServeOptions options;
+  ATUNNER_RETURN_IF_ERROR(serve::ParseListen(flags.listen, options));
+  options.store = StoreFile(context.common);
+  options.data = flags.data.empty() ? serve::DataFolder(options.store) : Path(flags.data);
+  options.workers = flags.workers;
+  options.require_tokens = flags.require_tokens;
+  options.upload_bytes = flags.upload_megabytes << 20;
+  options.lease_seconds = flags.lease_seconds;
+  options.tls_certificate = flags.tls_certificate;
+  options.tls_key = flags.tls_key;
+  options.requests_per_second = flags.requests_per_second;
+  options.mcp_fixtures = flags.mcp_fixtures;
+  // Kernels of coding agents (/mcp) are compiled and run by processes of this one.
+  ATUNNER_TRY(const std::string sandbox, UseSandbox("auto", options.data / "work"));
+  Machine machine(options.store.string());
+  const std::stop_token stop = TerminationToken();
+  ATUNNER_RETURN_IF_ERROR(serve::Serve(
+      options, machine.services(),
+      [&](const std::string& url) {
+        if (context.common.json)
+          PrintJson(
+              {{"url", url}, {"store", options.store.string()}, {"data", options.data.string()}});
+        else
+          fmt::print("atunner serves on {} (store {}). Ctrl-C ends it.\n", url,
+                     options.store.string());
+        std::fflush(stdout);
+      },
+      stop));
+  return 0;
 }
 
 std::string HostName() {
@@ -154,8 +158,9 @@ Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
 
 void AddServe(VerbList& verbs) {
   const auto flags = std::make_shared<ServeFlags>();
-  CLI::App* verb = verbs.Add("serve", "serve jobs over HTTP: API, dashboard, queue and workers",
-                             [flags](const Context& c) { return RunServe(*flags, c); });
+  CLI::App* verb = verbs.Add(
+      "serve", "serve jobs over HTTP: API, dashboard, queue, workers, coding agents (/mcp)",
+      [flags](const Context& c) { return RunServe(*flags, c); });
   verb->add_option("--listen", flags->listen,
                    "address and port; beyond this machine tokens are needed")
       ->capture_default_str();
@@ -179,6 +184,8 @@ void AddServe(VerbList& verbs) {
                    "most requests of one token, on average; 0: any number")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
+  verb->add_flag("--mcp-conformance-fixtures", flags->mcp_fixtures,
+                 "/mcp offers what the protocol's conformance suite asks for, not kernels");
 }
 
 void AddWorker(VerbList& verbs) {

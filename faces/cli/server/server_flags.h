@@ -4,7 +4,7 @@
 #include <string>
 
 #include "atunner/base/files.h"
-#include "atunner/http/call.h"
+#include "atunner/http/origin.h"
 #include "faces/cli/verbs/verb_list.h"
 
 namespace atunner::cli {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/clock.h"
-#include "atunner/http/call.h"
+#include "atunner/http/client.h"
 #include "atunner/model/trial/trial.h"
 #include "atunner/platform/job_client.h"
 #include "faces/cli/flags/parse.h"

@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "atunner/mcp/server.h"
-#include "atunner/mcp/stdio.h"
+#include "atunner/mcp/transport/stdio.h"
 #include "faces/cli/verbs/interrupt.h"
 #include "faces/cli/verbs/verb_list.h"
 #include "faces/wiring/wiring.h"

@@ -100,7 +100,7 @@ Result<int> Optimize(OptimizeFlags flags, const Context& context) {
     return Invalid("--dim is a size of a graph, and there is none", "--dim", "give --graph");
   jobs::OptimizeRequest request;
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
-  if (IsModel(task.graph) && request.tuning.inspection.Empty())
+  if (IsModel(task.graph) && request.tuning.inspection.Empty() && flags.rounds.rounds == 0)
     return OptimizeModel(flags, task.graph, context, request.tuning);
   if (flags.first_guess)
     return Invalid("only a model has a first guess for each kernel", "--first-guess",

@@ -22,6 +22,7 @@ from . import ops
 from ._backend import BackendError, backend, compile_graph
 from ._capture import CaptureError, capture
 from ._file import compile_from_file
+from ._optimize import Optimized, optimize
 from ._plan import Plan, load
 from ._random import drawing
 from ._step import capture_step
@@ -33,6 +34,7 @@ __all__ = [
     "BackendError",
     "CaptureError",
     "LossScaling",
+    "Optimized",
     "Plan",
     "StepOptions",
     "TrainStep",
@@ -45,6 +47,7 @@ __all__ = [
     "drawing",
     "load",
     "ops",
+    "optimize",
     "train_step",
     "tune_triton",
 ]
