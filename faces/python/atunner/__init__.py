@@ -28,6 +28,7 @@ from ._step import capture_step
 from ._triton import TunedTriton, tune_triton
 from ._step_function import LossScaling, StepOptions
 from ._train_step import TrainStep, train_step
+from ._verify_step import StepReport, TensorError, verify_step
 
 __all__ = [
     "BackendError",
@@ -35,6 +36,8 @@ __all__ = [
     "LossScaling",
     "Plan",
     "StepOptions",
+    "StepReport",
+    "TensorError",
     "TrainStep",
     "TunedTriton",
     "backend",
@@ -47,4 +50,5 @@ __all__ = [
     "ops",
     "train_step",
     "tune_triton",
+    "verify_step",
 ]

@@ -11,7 +11,7 @@ from ._options import Options, options_of
 from ._plan import Plan, load
 from ._plan_cache import PlanCache
 from ._program import Output
-from ._step import trace_step
+from ._step import TracedStep, trace_step
 from ._step_function import FINITE, StepOptions, optimized, shared_names, state_of
 
 __all__ = ["TrainStep", "train_step"]
@@ -96,6 +96,16 @@ class TrainStep:
             return float(scale)
         return self.options.scaling.init_scale if self.options.scaling else None
 
+    def begin_at(self, count: int, scale: float, growth: int, first: bool) -> None:
+        """The next step draws as step `count`, from 0, and scales the loss so; `first` if the
+        optimizer has no states yet. Parameters and states are the model's and the optimizer's."""
+        values = {"random.count": count, "scaling.scale": scale, "scaling.growth": growth}
+        for name, value in values.items():
+            if name in self._own:
+                self._own[name].fill_(value)
+        if not first:
+            self._begins.clear()
+
     def compiled(self, *batch: torch.Tensor) -> _Compiled:
         """The plan for batches of this shape, made where it is not known."""
         rules = list({id(rule): rule for _, _, rule in self._optimized()}.values())
@@ -139,18 +149,21 @@ class TrainStep:
             name = given.qualified_name
             if given.kind != "tensor_constant" and name not in known and name not in self._own:
                 self._own[name] = tensor.clone()
+        plan = self._plan(traced, device_of(batch))
+        outputs = [output for output in traced.outputs if not output.kind.endswith("_mutation")]
+        return _Compiled(plan, [given.qualified_name for given in inputs], outputs, rules)
+
+    def _plan(self, traced: TracedStep, device: int) -> Plan:
+        """The plan of a traced step, made if it is not known."""
         _take_all_as_inputs(traced.program)
         constants = [each for each in traced.weights if each[0].kind == "tensor_constant"]
         write = functools.partial(write_program, traced.program, constants)
         options = self.compile_options
-        device = device_of(batch)
         folder = PlanCache(write, options, device).plan(
             options.budget if options.searches else None
         )
         assert folder is not None
-        plan = load(folder, device, replay=options.replays)
-        outputs = [output for output in traced.outputs if not output.kind.endswith("_mutation")]
-        return _Compiled(plan, [given.qualified_name for given in inputs], outputs, rules)
+        return load(folder, device, replay=options.replays)
 
     def _tensors(self) -> Dict[str, torch.Tensor]:
         """The model's and the optimizer's tensors as they are, by their names in programs."""
