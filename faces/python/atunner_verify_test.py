@@ -218,7 +218,9 @@ class KnownFaultsTest(unittest.TestCase):
             graph = traced.module.graph
             total = result(traced, "gradient_to_parameter", "0.weight")[0]
             with graph.inserting_after(total):
-                low = graph.call_function(aten._to_copy.default, (total,), {"dtype": torch.bfloat16})
+                low = graph.call_function(
+                    aten._to_copy.default, (total,), {"dtype": torch.bfloat16}
+                )
             with graph.inserting_after(low):
                 wide = graph.call_function(aten._to_copy.default, (low,), {"dtype": torch.float32})
             total.replace_all_uses_with(wide, delete_user_cb=lambda user: user is not low)
@@ -312,7 +314,9 @@ class KnownFaultsTest(unittest.TestCase):
             (same,) = nodes(traced, "aten.eq")
             rounded = next(a for a in same.args if "amax" not in str(a.target))
             with graph.inserting_before(same):
-                wide = graph.call_function(aten._to_copy.default, (rounded,), {"dtype": torch.float32})
+                wide = graph.call_function(
+                    aten._to_copy.default, (rounded,), {"dtype": torch.float32}
+                )
                 exact = graph.call_function(aten.mul.Tensor, (wide, 1.0 + 2.0**-12))
             same.replace_input_with(rounded, exact)
 

@@ -97,7 +97,6 @@ def main(arguments: Sequence[str]) -> None:
         sys.exit(str(error))
 
 
-
 def verify(arguments: Sequence[str]) -> None:
     """Writes OUT/report.json and OUT/report.txt: the step, run by a plan, against PyTorch's. On a
     GPU where PyTorch sees one."""

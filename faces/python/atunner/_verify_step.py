@@ -82,9 +82,7 @@ class StepReport(NamedTuple):
             lines.append(_free_text(self.free_run))
         wrong = sum(not each.passed for each in self.tensors)
         verdict = "right" if self.passed else "WRONG"
-        lines.append(
-            f"{verdict}: {len(self.tensors)} tensors in {self.steps} steps, {wrong} wrong"
-        )
+        lines.append(f"{verdict}: {len(self.tensors)} tensors in {self.steps} steps, {wrong} wrong")
         return "\n".join(lines)
 
 
