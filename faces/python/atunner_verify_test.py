@@ -1,7 +1,7 @@
-"""Known ways in which fusion has broken training: `verify_step` must find each of them, and must find
-nothing in the step without it. Steps are traced as `train_step` traces them; the graph is run by
-PyTorch, without kernels. `atunner_train_test.py` verifies steps as plans. Exit code 77 where there is
-no PyTorch."""
+"""Known ways in which fusion has broken training: `verify_step` must find each of them, and must
+find nothing in the step without it. Steps are traced as `train_step` traces them; the graph is run
+by PyTorch, without kernels. `atunner_train_test.py` verifies steps as plans. Exit code 77 where
+there is no PyTorch."""
 
 import contextlib
 import os
