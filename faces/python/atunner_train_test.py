@@ -3,7 +3,7 @@ names what it needs, as for atunner_plan_test.py. Exit code 77 where there is no
 NVRTC.
 
 atunner_verify_test.py has the ways in which fusion has broken training elsewhere; here are steps as
-plans. `test_small_models_over_many_steps` takes minutes; ATUNNER_TRAIN_STEPS says how many steps."""
+plans. `test_small_models_over_many_steps` takes minutes; ATUNNER_TRAIN_STEPS is its count."""
 
 import copy
 import json
