@@ -293,7 +293,8 @@ def _distance(one: Optional[torch.Tensor], other: torch.Tensor) -> float:
 
 def _free(job: _Job, make: Callable[..., TrainStep], compiled: Any, steps: int) -> FreeRun:
     mine = job.copied()
-    step = make(mine.model, mine.loss, mine.optimizer, job.options, compiled)
+    # With gradients, which are not read: then the plan is the one of the comparison.
+    step = make(mine.model, mine.loss, mine.optimizer, job.options, compiled, keep_gradients=True)
     ours = [float(step(*mine.batch)) for _ in range(steps)]
     eager = _losses(job.copied(), steps)
     spread = [0.0] * steps
