@@ -2,15 +2,8 @@
 names what it needs, as for atunner_plan_test.py. Exit code 77 where there is no PyTorch or no
 NVRTC.
 
-Ways in which fusion has broken training elsewhere, and where they are tested here or in
-tests/torch/steps.py: another dropout mask in the backward pass, bias corrections or learning rates
-fixed when the step is traced, a parameter that is overwritten before its decay is read
-(test_three_steps_are_pytorchs); stale running statistics (test_convolutions_with_batch_norm,
-"micro_batches"); states that a step with infinite gradients changes, a mean over micro-batches that
-is a sum (test_steps_that_are_not_finite_change_nothing); a rounding that is removed in front of a
-comparison (test_roundings_in_front_of_comparisons_stay); clipping before unscaling ("scaled");
-tied weights with one gradient of two ("tied_dropout"); tensors saved for the backward pass that
-are overwritten (the ReLU in place of "convnet_sgd")."""
+atunner_verify_test.py has the ways in which fusion has broken training elsewhere; here are steps as
+plans. `test_small_models_over_many_steps` takes minutes; ATUNNER_TRAIN_STEPS is its count."""
 
 import copy
 import json
@@ -40,6 +33,65 @@ def mlp():
 
 def batch():
     return torch.randn(6, 5), torch.randint(0, 4, (6,))
+
+
+class Layer(nn.Module):
+    """A layer of GPT (masked, norms in front) or of BERT (norms behind), with tokens and a head."""
+
+    def __init__(self, masked, width=8, tokens=11, length=4):
+        super().__init__()
+        self.masked, self.tokens = masked, nn.Embedding(tokens, width)
+        self.norm, self.last = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.head = nn.Linear(width, tokens, bias=False)
+        if masked:
+            self.head.weight = self.tokens.weight
+        self.register_buffer("hidden", torch.ones(length, length).tril() == 0)
+
+    def attention(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if self.masked:
+            scores = scores.masked_fill(self.hidden, float("-inf"))
+        return self.out(F.softmax(scores, dim=-1) @ v)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        if self.masked:
+            x = x + self.attention(self.norm(x))
+            x = x + self.down(F.gelu(self.up(self.last(x))))
+        else:
+            x = self.norm(x + self.attention(x))
+            x = self.last(x + self.down(F.gelu(self.up(x))))
+        return self.head(x).flatten(0, 1)
+
+
+class Residual(nn.Module):
+    """A block of ResNet with a stem and a head."""
+
+    def __init__(self, channels=4):
+        super().__init__()
+        convolution = lambda n: nn.Conv2d(n, channels, 3, padding=1, bias=False)  # noqa: E731
+        self.stem, self.a, self.b = convolution(3), convolution(channels), convolution(channels)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in range(3))
+        self.head = nn.Linear(channels, 4)
+
+    def forward(self, x):
+        x = F.relu(self.norms[0](self.stem(x)))
+        y = F.relu(self.norms[1](self.a(x)))
+        return self.head(F.relu(self.norms[2](self.b(y)) + x).mean((2, 3)))
+
+
+def small_models():
+    """name, model, optimizer, batch"""
+    for masked in (True, False):
+        model = Layer(masked)
+        tokens = torch.randint(0, 11, (2, 4)), torch.randint(0, 11, (8,))
+        yield "gpt" if masked else "bert", model, torch.optim.AdamW(model.parameters()), tokens
+    model = Residual()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+    yield "resnet", model, optimizer, (torch.randn(4, 3, 6, 6), torch.randint(0, 4, (4,)))
 
 
 class TrainStepTest(unittest.TestCase):
@@ -208,6 +260,47 @@ class TrainStepTest(unittest.TestCase):
         self.assertEqual(failed.returncode, 2)
         for text in ("the loss is no function", "none of torch.optim", "no tuple", "clip"):
             self.assertIn(text, failed.stderr + failed.stdout)
+
+    def test_small_models_over_many_steps(self):
+        steps = int(os.environ.get("ATUNNER_TRAIN_STEPS", "200"))
+        for name, model, optimizer, given in small_models():
+            with self.subTest(name):
+                report = atunner.verify_step(
+                    model,
+                    F.cross_entropy,
+                    optimizer,
+                    given,
+                    steps=steps,
+                    compile_options={"target_gpu": GPU},
+                )
+                self.assertTrue(report.passed, report.text())
+                self.assertEqual(report.externs, 0)
+
+    def test_a_users_file_is_verified(self):
+        file = os.path.join(self.folder.name, "verified.py")
+        with open(file, "w") as out:
+            out.write(
+                "import torch\n"
+                "def make_step():\n"
+                "    model = torch.nn.Linear(5, 4)\n"
+                "    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)\n"
+                "    given = torch.randn(6, 5), torch.randint(0, 4, (6,))\n"
+                "    return model, torch.nn.functional.cross_entropy, optimizer, given\n"
+            )
+        command = [os.environ["ATUNNER"], "verify", "--training", file, "--target-gpu", GPU]
+        python = {"ATUNNER_PYTHON": sys.executable, "PYTHONPATH": os.path.dirname(__file__)}
+        with unittest.mock.patch.dict(os.environ, python):
+            made = subprocess.run(
+                command + ["--steps", "3", "--json"], stdout=subprocess.PIPE, text=True
+            )
+            failed = subprocess.run(command + ["out"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(made.returncode, 0, made.stdout)
+        report = json.loads(made.stdout)
+        self.assertTrue(report["passed"])
+        self.assertEqual(report["steps"], 3)
+        self.assertIn("gradient weight", [each["name"] for each in report["tensors"]])
+        self.assertEqual(failed.returncode, 2)
+        self.assertIn("either a folder or a training step", failed.stderr)
 
     def test_what_cannot_be_traced_is_said(self):
         model = mlp()

@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "faces", "python"))
 
 import atunner
+from atunner._eager_step import EagerStep, state_tensors
 from semantics import Reference, differences, flat
 
 from torch import nn
@@ -130,67 +131,14 @@ def steps():
     yield "frozen_and_groups", model, entropy, optim.SGD(groups, lr=0.1), vectors, {}
 
 
-class Eager:
-    """PyTorch's own step, with the options of `capture_step` by PyTorch's own means."""
-
-    def __init__(self, model, loss, optimizer, options):
-        self.model, self.loss, self.optimizer = model, loss, optimizer
-        self.options = atunner.StepOptions(**options)
-        scaling = self.options.scaling
-        self.scale, self.growth = (scaling.init_scale, 0) if scaling else (1.0, 0)
-
-    def gradients(self, batch):
-        """The loss; gradients are in the parameters."""
-        self.optimizer.zero_grad(set_to_none=True)
-        total, parts = 0.0, self.options.micro_batches
-        kind = self.options.autocast
-        state = torch.tensor(self.options.seed), torch.tensor(0)
-        with atunner.drawing(*state), torch.autocast("cpu", dtype=kind, enabled=kind is not None):
-            for part in zip(*[tensor.chunk(parts) for tensor in batch]):
-                value = self.loss(self.model(*part[:-1]), part[-1]) / parts
-                (value * self.scale).backward()
-                total = total + value.detach()
-        for parameter in self.model.parameters():
-            if parameter.grad is not None:
-                parameter.grad /= self.scale
-        return total
-
-    def step(self, batch):
-        """The loss and the gradients before clipping."""
-        value = self.gradients(batch)
-        gradients = {
-            name: None if parameter.grad is None else parameter.grad.clone()
-            for name, parameter in self.model.named_parameters()
-        }
-        finite = all(g is None or bool(g.isfinite().all()) for g in gradients.values())
-        if self.options.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip_norm)
-        if finite or self.options.scaling is None:
-            self.optimizer.step()
-        if self.options.scaling is not None:
-            scaling = self.options.scaling
-            self.growth = self.growth + 1 if finite else 0
-            self.scale *= 1.0 if finite else scaling.backoff_factor
-            if self.growth == scaling.growth_interval:
-                self.scale, self.growth = self.scale * scaling.growth_factor, 0
-        return value, gradients
-
-    def state(self):
-        values = {"scaling.scale": torch.tensor(self.scale)}
-        values["scaling.growth"] = torch.tensor(float(self.growth))
-        values["random.seed"] = torch.tensor(self.options.seed)
-        values["random.count"] = torch.tensor(0)
-        return {**values, **state(self.model, self.optimizer)}
-
-
-def state(model, optimizer):
-    """Parameters, buffers and the optimizer's states by the names that captures give them."""
-    values = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    for name, parameter in model.named_parameters():
-        for key, value in optimizer.state[parameter].items():
-            if value is not None:
-                values[f"optimizer.{name}.{key}"] = torch.as_tensor(value)
-    return {name: value.detach().clone() for name, value in values.items()}
+def state(eager):
+    """Values of all states by the names that captures give them."""
+    values = {"scaling.scale": torch.tensor(eager.scale)}
+    values["scaling.growth"] = torch.tensor(float(eager.growth))
+    values["random.seed"] = torch.tensor(eager.options.seed)
+    values["random.count"] = torch.tensor(0)
+    values.update(state_tensors(eager.model, eager.optimizer))
+    return {name: value.clone() for name, value in values.items()}
 
 
 def inputs_of(program, before, batch):
@@ -231,10 +179,11 @@ def missing(specs, before, after):
 
 def check(reference, folder, name, model, loss, optimizer, batch, options):
     """The number of results, and what is wrong with them."""
-    eager = Eager(model, loss, optimizer, options)
+    eager = EagerStep(model, loss, optimizer, atunner.StepOptions(**options))
     if "infinite" not in name:
         eager.step(batch)
-    before = eager.state()
+        eager.count = 0  # the capture begins with the first masks
+    before = state(eager)
     given = dict(options)
     if eager.options.scaling:
         given["scaling"] = eager.options.scaling._replace(init_scale=eager.scale)
@@ -243,7 +192,7 @@ def check(reference, folder, name, model, loss, optimizer, batch, options):
         program = json.load(file)
     wrong = [
         f"{n} was changed by the capture"
-        for n, value in eager.state().items()
+        for n, value in state(eager).items()
         if not value.equal(before[n])
     ]
     for model_name, parameter in model.named_parameters():  # states of a first step
@@ -251,7 +200,7 @@ def check(reference, folder, name, model, loss, optimizer, batch, options):
             missing_state = torch.zeros_like(parameter) if key != "step" else torch.tensor(0.0)
             before.setdefault(f"optimizer.{model_name}.{key}", missing_state)
     value, gradients = eager.step(batch)
-    after = {**before, **eager.state()}
+    after = {**before, **state(eager)}
     answer = reference.ask({"path": path, "inputs": inputs_of(program, before, batch)})
     if "error" in answer:
         return 0, wrong + [answer["error"]]

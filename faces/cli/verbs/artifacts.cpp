@@ -1,4 +1,4 @@
-// `show` and `verify`: what an artifact is, and whether it is still right.
+// `show` and `verify`: what an artifact is, and whether it, or a training step, is right.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "atunner/capture/capture_reader.h"
+#include "atunner/importers/python_step.h"
 #include "atunner/jobs/runs/verify.h"
 #include "atunner/model/artifact/artifact.h"
 #include "atunner/model/json/json.h"
@@ -127,6 +128,8 @@ Result<int> ShowPlan(const std::string& folder, const Context& context) {
 
 struct VerifyFlags {
   std::string folder;
+  std::string training;
+  int64_t steps = 200;
   std::string target;
   bool force_virtual = false;
   std::string accuracy;
@@ -185,7 +188,23 @@ Result<int> VerifyPlan(const VerifyFlags& flags, const Context& context) {
   return passed ? 0 : 1;
 }
 
+/// A training step against PyTorch's own.
+Result<int> VerifyTraining(const VerifyFlags& flags, const Context& context) {
+  if (!flags.folder.empty())
+    return Invalid("either a folder or a training step", flags.folder + " and " + flags.training);
+  if (flags.target.empty())
+    return Invalid("no GPU is named", flags.training, "add --target-gpu H200");
+  ATUNNER_TRY(const importers::StepVerdict verdict,
+              importers::VerifyStep(flags.training, flags.steps, flags.target));
+  fmt::print("{}", context.common.json ? verdict.json : Printable(verdict.text));
+  return verdict.passed ? 0 : 1;
+}
+
 Result<int> Verify(const VerifyFlags& flags, const Context& context) {
+  if (!flags.training.empty()) return VerifyTraining(flags, context);
+  if (flags.folder.empty())
+    return Invalid("nothing to verify", "verify",
+                   "give an artifact's or a plan's folder, or --training train.py");
   if (IsPlan(flags.folder)) return VerifyPlan(flags, context);
   ATUNNER_TRY(const jobs::VerifyRequest request, RequestOf(flags, flags.folder));
   Machine machine(context.common.store);
@@ -215,7 +234,12 @@ void AddArtifacts(VerbList& verbs) {
   const auto flags = std::make_shared<VerifyFlags>();
   verb = verbs.Add("verify", "judge an artifact, or a plan's kernels, again, with new inputs",
                    [flags](const Context& c) { return Verify(*flags, c); });
-  verb->add_option("folder", flags->folder, "folder of an artifact or a plan")->required();
+  verb->add_option("folder", flags->folder, "folder of an artifact or a plan");
+  verb->add_option("--training", flags->training,
+                   "FILE.py[:FUNCTION]: a training step, each step against PyTorch's in float64");
+  verb->add_option("--steps", flags->steps, "training steps to compare")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000}))
+      ->capture_default_str();
   verb->add_option("--target-gpu", flags->target, "GPU to verify on; default: the artifact's");
   verb->add_flag("--virtual", flags->force_virtual,
                  "on the virtual GPU, even if the GPU is in this machine");

@@ -29,6 +29,7 @@ from ._step import capture_step
 from ._triton import TunedTriton, tune_triton
 from ._step_function import LossScaling, StepOptions
 from ._train_step import TrainStep, train_step
+from ._verify_step import StepReport, TensorError, verify_step
 
 __all__ = [
     "BackendError",
@@ -37,6 +38,8 @@ __all__ = [
     "Optimized",
     "Plan",
     "StepOptions",
+    "StepReport",
+    "TensorError",
     "TrainStep",
     "TunedTriton",
     "backend",
@@ -50,4 +53,5 @@ __all__ = [
     "optimize",
     "train_step",
     "tune_triton",
+    "verify_step",
 ]

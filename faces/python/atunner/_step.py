@@ -47,7 +47,7 @@ class TracedStep(NamedTuple):
     program: Dict[str, Any]
     weights: Weights  #: in the order of the program's inputs, without the batch
     outputs: List[Output]  #: in the order of the program's outputs
-    scalars: int  #: how many scalars of the optimizer the step takes; 0 if they are states
+    module: torch.fx.GraphModule  #: the program, for PyTorch: weights, batch, constants
 
 
 @contextlib.contextmanager
@@ -96,8 +96,7 @@ def trace_step(
             traced, [given for given, _ in ordered], [value for _, value in ordered], outputs
         )
     program["phase"] = "training"
-    scalars = sum(len(rule.scalars(1.0)) for rule in step.rules) if live_scalars else 0
-    return TracedStep(program, kept + lifted, outputs, scalars)
+    return TracedStep(program, kept + lifted, outputs, traced)
 
 
 def _origin(node: Any) -> Any:

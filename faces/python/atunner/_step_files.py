@@ -1,20 +1,26 @@
-"""Writes the training step of a user's file for other programs: `atunner fusion --training-graph
-train.py:make_step` runs this module by the user's own Python."""
+"""The training step of a user's file, for other programs: `atunner fusion --training-graph
+train.py:make_step` has it written, and `atunner verify --training` has it compared with PyTorch, by
+the user's own Python."""
 
 import argparse
 import importlib.util
 import inspect
+import json
 import os
 import sys
 from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 
+import atunner_runtime
+
+from ._options import BackendError
 from ._program import CaptureError
 from ._step import capture_step
 from ._step_function import StepOptions
+from ._verify_step import verify_step
 
-__all__ = ["load_step", "main"]
+__all__ = ["load_step", "main", "verify"]
 
 
 def _function(file: str, name: str) -> Callable[..., Any]:
@@ -89,6 +95,41 @@ def main(arguments: Sequence[str]) -> None:
             capture_step(model, loss, optimizer, tensors, folder, **options)
     except CaptureError as error:
         sys.exit(str(error))
+
+
+def verify(arguments: Sequence[str]) -> None:
+    """Writes OUT/report.json and OUT/report.txt: the step, run by a plan, against PyTorch's. On a
+    GPU where PyTorch sees one."""
+    parser = argparse.ArgumentParser(prog="python3 -m atunner._step_files")
+    parser.add_argument("file")
+    parser.add_argument("function")
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--target-gpu", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--out", required=True)
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("ATUNNER", given.program)
+    os.environ.setdefault("ATUNNER_VIRTUAL_CUDA_GPU", given.target_gpu)
+    torch.manual_seed(0)
+    try:
+        model, loss, optimizer, batch, options = load_step(given.file, given.function, None)
+        if torch.cuda.is_available():
+            model.cuda()
+            batch = tuple(tensor.cuda() for tensor in batch)
+        report = verify_step(
+            model,
+            loss,
+            optimizer,
+            batch,
+            steps=given.steps,
+            compile_options={"target_gpu": given.target_gpu},
+            **options,
+        )
+    except (BackendError, CaptureError, atunner_runtime.Error) as error:
+        sys.exit(str(error))
+    for name, text in (("report.json", json.dumps(report.json())), ("report.txt", report.text())):
+        with open(os.path.join(given.out, name), "w") as file:
+            file.write(text + "\n")
 
 
 if __name__ == "__main__":

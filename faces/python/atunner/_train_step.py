@@ -1,7 +1,7 @@
 """A whole training step, optimizer included, as one execution plan."""
 
 import functools
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
@@ -11,7 +11,7 @@ from ._options import Options, options_of
 from ._plan import Plan, load
 from ._plan_cache import PlanCache
 from ._program import Output
-from ._step import trace_step
+from ._step import TracedStep, trace_step
 from ._step_function import FINITE, StepOptions, optimized, shared_names, state_of
 
 __all__ = ["TrainStep", "train_step"]
@@ -50,11 +50,14 @@ def train_step(
     )
 
 
+#: Names of a parameter, the parameter, and how the optimizer changes it.
+_Optimized = Tuple[List[str], torch.Tensor, Rule]
+
+
 class _Compiled(NamedTuple):
     plan: Plan
     inputs: List[str]  #: names of the tensors in front of the batch
     outputs: List[Output]  #: what the plan returns
-    rules: List[Rule]
 
 
 class TrainStep:
@@ -77,15 +80,16 @@ class TrainStep:
         self._begins: Set[int] = set()  # parameters whose states are new
 
     def __call__(self, *batch: torch.Tensor) -> torch.Tensor:
-        compiled = self.compiled(*batch)
-        tensors = self._tensors()
-        self._own["scalars"] = self._scalars(compiled.rules)
+        optimized = self._optimized()
+        compiled = self._compiled_for(batch, optimized)
+        tensors = self._tensors(optimized)
+        self._own["scalars"] = self._scalars(optimized)
         passed = [self._own[n] if n in self._own else tensors[n] for n in compiled.inputs]
         results = compiled.plan.run(passed + list(batch))
         named = dict(zip(compiled.outputs, results))
-        self._keep(named)
+        self._keep(named, optimized)
         if self.options.scaling is None or bool(named[FINITE]):
-            self._count()
+            self._count(optimized)
         return named[Output("loss_output", "")]
 
     @property
@@ -96,25 +100,39 @@ class TrainStep:
             return float(scale)
         return self.options.scaling.init_scale if self.options.scaling else None
 
+    def begin_at(self, count: int, scale: float, growth: int, first: bool) -> None:
+        """The next step draws as step `count`, from 0, and scales the loss so; `first` if the
+        optimizer has no states yet. Parameters and states are the model's and the optimizer's."""
+        values = {"random.count": count, "scaling.scale": scale, "scaling.growth": growth}
+        for name, value in values.items():
+            if name in self._own:
+                self._own[name].fill_(value)
+        if not first:
+            self._begins.clear()
+
     def compiled(self, *batch: torch.Tensor) -> _Compiled:
         """The plan for batches of this shape, made where it is not known."""
-        rules = list({id(rule): rule for _, _, rule in self._optimized()}.values())
+        return self._compiled_for(batch, self._optimized())
+
+    def _compiled_for(
+        self, batch: Tuple[torch.Tensor, ...], optimized: List[_Optimized]
+    ) -> _Compiled:
         key = (
             tuple((tuple(tensor.shape), tensor.dtype) for tensor in batch),
-            tuple(rule.fixed() for rule in rules),
+            tuple(rule.fixed() for rule in _rules(optimized)),
             tuple(module.training for module in self.model.modules()),
         )
         if key not in self._compiled:
-            self._prepare_states()
-            self._compiled[key] = self._compile(batch, rules)
+            self._prepare_states(optimized)
+            self._compiled[key] = self._compile(batch, optimized)
         return self._compiled[key]
 
-    def _optimized(self) -> List[Tuple[List[str], torch.Tensor, Rule]]:
+    def _optimized(self) -> List[_Optimized]:
         return list(optimized(self.model, self.optimizer))
 
-    def _prepare_states(self) -> None:
+    def _prepare_states(self, optimized: List[_Optimized]) -> None:
         """Makes the optimizer's states as its own first step does."""
-        for _, parameter, rule in self._optimized():
+        for _, parameter, rule in optimized:
             state = self.optimizer.state[parameter]
             for name in rule.states:
                 if not isinstance(state.get(name), torch.Tensor):
@@ -123,7 +141,7 @@ class TrainStep:
             if rule.counts and "step" not in state:
                 state["step"] = torch.tensor(0.0)
 
-    def _compile(self, batch: Tuple[torch.Tensor, ...], rules: List[Rule]) -> _Compiled:
+    def _compile(self, batch: Tuple[torch.Tensor, ...], optimized: List[_Optimized]) -> _Compiled:
         traced = trace_step(
             self.model,
             self.loss,
@@ -134,43 +152,46 @@ class TrainStep:
             gradients=self.keep_gradients,
         )
         inputs = [given for given, _ in traced.weights if given.kind != "tensor_constant"]
-        known = self._tensors()
+        known = self._tensors(optimized)
         for given, tensor in traced.weights:
             name = given.qualified_name
             if given.kind != "tensor_constant" and name not in known and name not in self._own:
                 self._own[name] = tensor.clone()
+        plan = self._plan(traced, device_of(batch))
+        outputs = [output for output in traced.outputs if not output.kind.endswith("_mutation")]
+        return _Compiled(plan, [given.qualified_name for given in inputs], outputs)
+
+    def _plan(self, traced: TracedStep, device: int) -> Plan:
+        """The plan of a traced step, made if it is not known."""
         _take_all_as_inputs(traced.program)
         constants = [each for each in traced.weights if each[0].kind == "tensor_constant"]
         write = functools.partial(write_program, traced.program, constants)
         options = self.compile_options
-        device = device_of(batch)
         folder = PlanCache(write, options, device).plan(
             options.budget if options.searches else None
         )
         assert folder is not None
-        plan = load(folder, device, replay=options.replays)
-        outputs = [output for output in traced.outputs if not output.kind.endswith("_mutation")]
-        return _Compiled(plan, [given.qualified_name for given in inputs], outputs, rules)
+        return load(folder, device, replay=options.replays)
 
-    def _tensors(self) -> Dict[str, torch.Tensor]:
+    def _tensors(self, optimized: List[_Optimized]) -> Dict[str, torch.Tensor]:
         """The model's and the optimizer's tensors as they are, by their names in programs."""
         found: Dict[str, torch.Tensor] = {}
         for kind in ("_parameters", "_buffers"):
             found.update({n[0]: t.detach() for t, n in shared_names(self.model, kind)})
-        for names, parameter, rule in self._optimized():
+        for names, parameter, rule in optimized:
             for name in rule.states:
                 state = self.optimizer.state.get(parameter, {}).get(name)
                 if state is not None:
                     found[f"optimizer.{names[0]}.{name}"] = state
         return found
 
-    def _scalars(self, rules: Sequence[Rule]) -> torch.Tensor:
+    def _scalars(self, optimized: List[_Optimized]) -> torch.Tensor:
         """Learning rates and bias corrections of the next step, in the order of the rules."""
-        steps: Dict[int, float] = {}
-        for _, parameter, rule in self._optimized():
-            steps[rule_key(rule)] = self._steps_of(parameter, rule)
-        values = [float(v) for rule in rules for v in rule.scalars(steps[rule_key(rule)] + 1.0)]
-        first = self._optimized()[0][1]
+        values: List[float] = []
+        for rule in _rules(optimized):
+            parameter = next(p for _, p, other in reversed(optimized) if other is rule)
+            values += [float(v) for v in rule.scalars(self._steps_of(parameter, rule) + 1.0)]
+        first = optimized[0][1]
         dtype = first.dtype if first.dtype == torch.float64 else torch.float32
         return torch.tensor(values, dtype=dtype).to(first.device, non_blocking=True)
 
@@ -180,10 +201,10 @@ class TrainStep:
             return float(state["step"])
         return 0.0 if id(parameter) in self._begins else 1.0
 
-    def _count(self) -> None:
+    def _count(self, optimized: List[_Optimized]) -> None:
         """Advances the optimizer's counts, as its own step does."""
         self._begins.clear()
-        for _, parameter, rule in self._optimized():
+        for _, parameter, rule in optimized:
             state = self.optimizer.state[parameter]
             if not rule.counts:
                 continue
@@ -192,16 +213,16 @@ class TrainStep:
             else:
                 state["step"] = state["step"] + 1
 
-    def _keep(self, named: Dict[Output, torch.Tensor]) -> None:
+    def _keep(self, named: Dict[Output, torch.Tensor], optimized: List[_Optimized]) -> None:
         if not self.keep_gradients:
             return
-        for names, parameter, _ in self._optimized():
+        for names, parameter, _ in optimized:
             parameter.grad = named.get(Output("gradient_to_parameter", names[0]))
 
 
-def rule_key(rule: Rule) -> int:
-    """Rules are made anew for each call; their group stays."""
-    return id(rule.group)
+def _rules(optimized: List[_Optimized]) -> List[Rule]:
+    """Each parameter group's rule once, in the order of the parameters."""
+    return list({id(rule): rule for _, _, rule in optimized}.values())
 
 
 def _take_all_as_inputs(program: Dict[str, Any]) -> None:
