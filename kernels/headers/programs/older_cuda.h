@@ -12,13 +12,27 @@
 
 #ifdef __CUDACC__
 // Warp intrinsics without a mask: of all threads that are there.
-#define __shfl(...) __shfl_sync(__activemask(), __VA_ARGS__)
-#define __shfl_up(...) __shfl_up_sync(__activemask(), __VA_ARGS__)
-#define __shfl_down(...) __shfl_down_sync(__activemask(), __VA_ARGS__)
-#define __shfl_xor(...) __shfl_xor_sync(__activemask(), __VA_ARGS__)
-#define __any(predicate) __any_sync(__activemask(), predicate)
-#define __all(predicate) __all_sync(__activemask(), predicate)
-#define __ballot(predicate) __ballot_sync(__activemask(), predicate)
+template <class T>
+__device__ T __shfl(T value, int lane, int width = 32) {
+  return __shfl_sync(__activemask(), value, lane, width);
+}
+template <class T>
+__device__ T __shfl_up(T value, unsigned delta, int width = 32) {
+  return __shfl_up_sync(__activemask(), value, delta, width);
+}
+template <class T>
+__device__ T __shfl_down(T value, unsigned delta, int width = 32) {
+  return __shfl_down_sync(__activemask(), value, delta, width);
+}
+template <class T>
+__device__ T __shfl_xor(T value, int mask, int width = 32) {
+  return __shfl_xor_sync(__activemask(), value, mask, width);
+}
+__device__ inline int __any(int predicate) { return __any_sync(__activemask(), predicate); }
+__device__ inline int __all(int predicate) { return __all_sync(__activemask(), predicate); }
+__device__ inline unsigned __ballot(int predicate) {
+  return __ballot_sync(__activemask(), predicate);
+}
 #endif
 
 // Members of cudaDeviceProp that were removed. They describe the device to its user, so that
