@@ -47,9 +47,9 @@ size_t DirectionsOf(const TextureSpec& spec) {
 
 std::string TextureText(const TextureSpec& spec) {
   const std::string extents = Extents(spec);
-  const auto wraps_alike = std::all_of(
-      spec.wrap.begin(), spec.wrap.begin() + static_cast<int64_t>(DirectionsOf(spec)),
-      [&](Wrap wrap) { return wrap == spec.wrap[0]; });
+  const auto wraps_alike = std::all_of(spec.wrap.begin(),
+                                       spec.wrap.begin() + static_cast<int64_t>(DirectionsOf(spec)),
+                                       [&](Wrap wrap) { return wrap == spec.wrap[0]; });
   if (extents.empty() || !wraps_alike) return "";
   std::string text = std::string(Name(spec.dtype));
   if (spec.channels > 1) text += fmt::format("x{}", spec.channels);

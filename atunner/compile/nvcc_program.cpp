@@ -62,8 +62,7 @@ Status BuildProgram(const NvccRequest& request) {
   std::vector<Path> sources = {std::filesystem::absolute(request.source)};
   std::string messages;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    ATUNNER_TRY(const int exit_code,
-                RunCommand(CommandOf(*nvcc, request, options, sources), log));
+    ATUNNER_TRY(const int exit_code, RunCommand(CommandOf(*nvcc, request, options, sources), log));
     if (exit_code == 0) return {};
     const std::string now = ReadFile(log).value_or("");
     const auto remedy = FindNvccRemedy(now, request.source, options, folder.path() / "headers");

@@ -71,8 +71,7 @@ int Gemv(LibraryHandle* handle, int op, int64_t m, int64_t n, const T* alpha, co
     const Vector<T> out{y, step_y};
     for (int64_t row = 0; row < rows; ++row) {
       T sum = 0;
-      for (int64_t column = 0; column < columns; ++column)
-        sum += matrix(row, column) * in[column];
+      for (int64_t column = 0; column < columns; ++column) sum += matrix(row, column) * in[column];
       out[row] = alpha * sum + (beta == T(0) ? T(0) : beta * out[row]);
     }
     NoteVector(y, rows, step_y);
@@ -136,11 +135,10 @@ int cublasGetVersion_v2(LibraryHandle*, int* version) {
                               const T* beta, T* c, int ldc) {                                      \
     return Gemm<T>(h, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1);       \
   }                                                                                                \
-  int cublas##letter##gemmStridedBatched(LibraryHandle* h, int op_a, int op_b, int m, int n,       \
-                                         int k, const T* alpha, const T* a, int lda,               \
-                                         long long stride_a, const T* b, int ldb,                  \
-                                         long long stride_b, const T* beta, T* c, int ldc,         \
-                                         long long stride_c, int batch) {                          \
+  int cublas##letter##gemmStridedBatched(                                                          \
+      LibraryHandle* h, int op_a, int op_b, int m, int n, int k, const T* alpha, const T* a,       \
+      int lda, long long stride_a, const T* b, int ldb, long long stride_b, const T* beta, T* c,   \
+      int ldc, long long stride_c, int batch) {                                                    \
     return Gemm<T>(h, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c,     \
                    ldc, stride_c, batch);                                                          \
   }                                                                                                \

@@ -15,7 +15,7 @@ namespace atunner::program {
 struct LibraryHandle {
   void* stream = nullptr;
   uint64_t seed = 0;
-  uint64_t drawn = 0;  ///< numbers that were drawn
+  uint64_t drawn = 0;              ///< numbers that were drawn
   int64_t extents[3] = {1, 1, 1};  ///< of a plan: z, y, x
   int64_t batch = 1;
   char zeros[4096] = {};

@@ -16,15 +16,15 @@
 #endif
 #define DEVICE_RESET cudaDeviceReset();
 
-inline const char *_cudaGetErrorEnum(cudaError_t error) { return cudaGetErrorName(error); }
-/// Of libraries, e.g. cublasStatus_t.
+inline const char* _cudaGetErrorEnum(cudaError_t error) { return cudaGetErrorName(error); }
+/// The same for statuses of libraries, e.g. cublasStatus_t.
 template <class Status>
-const char *_cudaGetErrorEnum(Status) {
+const char* _cudaGetErrorEnum(Status) {
   return "an error of a library";
 }
 
 template <class Status>
-void check(Status result, const char *call, const char *file, int line) {
+void check(Status result, const char* call, const char* file, int line) {
   if (!result) return;
   fprintf(stderr, "CUDA error at %s:%d code=%u(%s) \"%s\"\n", file, line,
           static_cast<unsigned>(result), _cudaGetErrorEnum(result), call);
@@ -32,7 +32,7 @@ void check(Status result, const char *call, const char *file, int line) {
 }
 #define checkCudaErrors(call) check((call), #call, __FILE__, __LINE__)
 
-inline void __getLastCudaError(const char *message, const char *file, int line) {
+inline void __getLastCudaError(const char* message, const char* file, int line) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return;
   fprintf(stderr, "%s(%i) : %s : (%d) %s.\n", file, line, message, static_cast<int>(error),
@@ -53,7 +53,7 @@ inline int _ConvertSMVer2Cores(int major, int minor) {
   if (major == 7 || (major == 8 && minor == 0)) return 64;
   return 128;
 }
-inline const char *_ConvertSMVer2ArchName(int major, int) {
+inline const char* _ConvertSMVer2ArchName(int major, int) {
   return major == 7 ? "Volta" : major == 8 ? "Ampere" : major == 9 ? "Hopper" : "GPU";
 }
 
@@ -72,10 +72,9 @@ inline int gpuDeviceInit(int device) {
 
 inline int gpuGetMaxGflopsDeviceId() { return 0; }
 
-inline int findCudaDevice(int argc, const char **argv) {
+inline int findCudaDevice(int argc, const char** argv) {
   int device = gpuGetMaxGflopsDeviceId();
-  if (checkCmdLineFlag(argc, argv, "device"))
-    device = getCmdLineArgumentInt(argc, argv, "device");
+  if (checkCmdLineFlag(argc, argv, "device")) device = getCmdLineArgumentInt(argc, argv, "device");
   device = gpuDeviceInit(device);
   if (device < 0) {
     printf("there is no such device\n");

@@ -8,14 +8,14 @@
 #include "helper_string.h"
 
 /// Reads P5 or P6. The pixels are allocated by malloc if `*data` is NULL.
-inline bool __loadPPM(const char *name, unsigned char **data, unsigned *width, unsigned *height,
-                      unsigned *channels) {
-  FILE *file = name == NULL ? NULL : fopen(name, "rb");
+inline bool __loadPPM(const char* name, unsigned char** data, unsigned* width, unsigned* height,
+                      unsigned* channels) {
+  FILE* file = name == NULL ? NULL : fopen(name, "rb");
   if (file == NULL) return false;
   unsigned kind = 0, largest = 0;
   bool good = fscanf(file, "P%u", &kind) == 1 && (kind == 5 || kind == 6);
-  unsigned *values[] = {width, height, &largest};
-  for (unsigned *value : values) {
+  unsigned* values[] = {width, height, &largest};
+  for (unsigned* value : values) {
     int c = fgetc(file);
     while (c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '#') {
       if (c == '#')
@@ -28,15 +28,15 @@ inline bool __loadPPM(const char *name, unsigned char **data, unsigned *width, u
   fgetc(file);
   *channels = kind == 6 ? 3 : 1;
   const size_t bytes = good ? static_cast<size_t>(*width) * *height * *channels : 0;
-  if (good && *data == NULL) *data = static_cast<unsigned char *>(malloc(bytes));
+  if (good && *data == NULL) *data = static_cast<unsigned char*>(malloc(bytes));
   good = good && fread(*data, 1, bytes, file) == bytes;
   fclose(file);
   return good;
 }
 
-inline bool __savePPM(const char *name, const unsigned char *data, unsigned width, unsigned height,
+inline bool __savePPM(const char* name, const unsigned char* data, unsigned width, unsigned height,
                       unsigned channels) {
-  FILE *file = fopen(name, "wb");
+  FILE* file = fopen(name, "wb");
   if (file == NULL) return false;
   fprintf(file, "P%d\n%u\n%u\n255\n", channels == 1 ? 5 : 6, width, height);
   const size_t bytes = static_cast<size_t>(width) * height * channels;
@@ -45,45 +45,45 @@ inline bool __savePPM(const char *name, const unsigned char *data, unsigned widt
   return good;
 }
 
-inline bool sdkLoadPGM(const char *name, unsigned char **data, unsigned *width, unsigned *height) {
+inline bool sdkLoadPGM(const char* name, unsigned char** data, unsigned* width, unsigned* height) {
   unsigned channels = 0;
   return __loadPPM(name, data, width, height, &channels) && channels == 1;
 }
-inline bool sdkLoadPGM(const char *name, float **data, unsigned *width, unsigned *height) {
-  unsigned char *bytes = NULL;
+inline bool sdkLoadPGM(const char* name, float** data, unsigned* width, unsigned* height) {
+  unsigned char* bytes = NULL;
   if (!sdkLoadPGM(name, &bytes, width, height)) return false;
   const size_t count = static_cast<size_t>(*width) * *height;
-  if (*data == NULL) *data = static_cast<float *>(malloc(count * sizeof(float)));
+  if (*data == NULL) *data = static_cast<float*>(malloc(count * sizeof(float)));
   for (size_t i = 0; i < count; ++i) (*data)[i] = bytes[i] / 255.0f;
   free(bytes);
   return true;
 }
 /// Four channels: the fourth is 0.
-inline bool sdkLoadPPM4ub(const char *name, unsigned char **data, unsigned *width,
-                          unsigned *height) {
-  unsigned char *bytes = NULL;
+inline bool sdkLoadPPM4ub(const char* name, unsigned char** data, unsigned* width,
+                          unsigned* height) {
+  unsigned char* bytes = NULL;
   unsigned channels = 0;
   if (!__loadPPM(name, &bytes, width, height, &channels) || channels != 3) return false;
   const size_t count = static_cast<size_t>(*width) * *height;
-  *data = static_cast<unsigned char *>(calloc(count, 4));
+  *data = static_cast<unsigned char*>(calloc(count, 4));
   for (size_t i = 0; i < count; ++i) memcpy(*data + 4 * i, bytes + 3 * i, 3);
   free(bytes);
   return true;
 }
-inline bool sdkSavePGM(const char *name, unsigned char *data, unsigned width, unsigned height) {
+inline bool sdkSavePGM(const char* name, unsigned char* data, unsigned width, unsigned height) {
   return __savePPM(name, data, width, height, 1);
 }
-inline bool sdkSavePGM(const char *name, float *data, unsigned width, unsigned height) {
+inline bool sdkSavePGM(const char* name, float* data, unsigned width, unsigned height) {
   const size_t count = static_cast<size_t>(width) * height;
-  unsigned char *bytes = static_cast<unsigned char *>(malloc(count));
+  unsigned char* bytes = static_cast<unsigned char*>(malloc(count));
   for (size_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(255.0f * data[i]);
   const bool good = __savePPM(name, bytes, width, height, 1);
   free(bytes);
   return good;
 }
-inline bool sdkSavePPM4ub(const char *name, unsigned char *data, unsigned width, unsigned height) {
+inline bool sdkSavePPM4ub(const char* name, unsigned char* data, unsigned width, unsigned height) {
   const size_t count = static_cast<size_t>(width) * height;
-  unsigned char *bytes = static_cast<unsigned char *>(malloc(3 * count));
+  unsigned char* bytes = static_cast<unsigned char*>(malloc(3 * count));
   for (size_t i = 0; i < count; ++i) memcpy(bytes + 3 * i, data + 4 * i, 3);
   const bool good = __savePPM(name, bytes, width, height, 3);
   free(bytes);
@@ -91,7 +91,7 @@ inline bool sdkSavePPM4ub(const char *name, unsigned char *data, unsigned width,
 }
 
 template <class T, class S>
-inline bool compareData(const T *reference, const T *data, unsigned length, S epsilon,
+inline bool compareData(const T* reference, const T* data, unsigned length, S epsilon,
                         float threshold) {
   unsigned wrong = 0;
   for (unsigned i = 0; i < length; ++i) {
@@ -100,7 +100,7 @@ inline bool compareData(const T *reference, const T *data, unsigned length, S ep
   }
   return threshold > 0 ? wrong <= threshold * length : wrong == 0;
 }
-inline bool sdkCompareL2fe(const float *reference, const float *data, unsigned length,
+inline bool sdkCompareL2fe(const float* reference, const float* data, unsigned length,
                            float epsilon) {
   double error = 0, norm = 0;
   for (unsigned i = 0; i < length; ++i) {

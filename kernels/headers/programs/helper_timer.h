@@ -21,19 +21,19 @@ class StopWatchInterface {
   bool running_ = false;
 };
 
-inline bool sdkCreateTimer(StopWatchInterface **timer) {
+inline bool sdkCreateTimer(StopWatchInterface** timer) {
   *timer = new StopWatchInterface;
   return true;
 }
-inline bool sdkDeleteTimer(StopWatchInterface **timer) {
+inline bool sdkDeleteTimer(StopWatchInterface** timer) {
   delete *timer;
   *timer = nullptr;
   return true;
 }
-inline bool sdkStartTimer(StopWatchInterface **timer) { return (*timer)->start(), true; }
-inline bool sdkStopTimer(StopWatchInterface **timer) { return (*timer)->stop(), true; }
-inline bool sdkResetTimer(StopWatchInterface **timer) { return (*timer)->reset(), true; }
-inline float sdkGetTimerValue(StopWatchInterface **timer) { return (*timer)->getTime(); }
-inline float sdkGetAverageTimerValue(StopWatchInterface **timer) {
+inline bool sdkStartTimer(StopWatchInterface** timer) { return (*timer)->start(), true; }
+inline bool sdkStopTimer(StopWatchInterface** timer) { return (*timer)->stop(), true; }
+inline bool sdkResetTimer(StopWatchInterface** timer) { return (*timer)->reset(), true; }
+inline float sdkGetTimerValue(StopWatchInterface** timer) { return (*timer)->getTime(); }
+inline float sdkGetAverageTimerValue(StopWatchInterface** timer) {
   return (*timer)->getAverageTime();
 }
