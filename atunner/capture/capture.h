@@ -63,6 +63,8 @@ struct CapturedPointer {
 struct CapturedParameter {
   std::string bytes;  ///< as the kernel received them; zero where a pointer is
   std::vector<CapturedPointer> pointers;
+  std::string texture;   ///< of a texture's or surface's handle, see TextureText; else ""
+  bool surface = false;  ///< the handle of its surface
   bool operator==(const CapturedParameter&) const = default;
 };
 

@@ -157,7 +157,12 @@ Status Recording::ReadBuffers(const ProgramMemory& memory) {
 }
 
 Status Recording::Snapshot(const LaunchFacts& launch, const ProgramMemory& memory) {
-  for (std::string bytes : launch.parameters) {
+  for (size_t i = 0; i < launch.parameters.size(); ++i) {
+    if (const auto texture = launch.textures.find(i); texture != launch.textures.end()) {
+      pending_->launch.parameters.push_back(texture->second);
+      continue;
+    }
+    std::string bytes = launch.parameters[i];
     std::vector<CapturedPointer> pointers = TakePointers(bytes, memory);
     pending_->launch.parameters.push_back({std::move(bytes), std::move(pointers)});
   }
@@ -244,7 +249,7 @@ void Recording::End(const ProgramMemory& memory,
   }
   // E.g. a search whose first step finds nothing: a later launch may serve.
   if (pending_ && pending_->launch.left_out.empty() && WroteNothing(pending_->launch))
-    GroupOf({pending_->launch.kernel, pending_->launch.configuration, {}, {}, ""})
+    GroupOf({.kernel = pending_->launch.kernel, .configuration = pending_->launch.configuration})
         .considered = false;
   Append(std::move(pending_->launch));
   pending_.reset();

@@ -58,7 +58,9 @@ struct LaunchFacts {
   size_t kernel = 0;
   LaunchConfiguration configuration;
   std::vector<std::string> parameters;  ///< as the kernel receives them
-  std::vector<SymbolPlace> symbols;     ///< of the kernel's module
+  /// Number of a parameter that is a texture's or surface's handle, and what it is of
+  std::map<size_t, CapturedParameter> textures;
+  std::vector<SymbolPlace> symbols;  ///< of the kernel's module
   std::string obstacle;  ///< why it cannot be repeated, "" if it can: "it takes a texture"
 };
 

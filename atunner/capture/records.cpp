@@ -75,7 +75,10 @@ Json PointersJson(const std::vector<CapturedPointer>& pointers) {
   return json;
 }
 Json ParameterJson(const CapturedParameter& parameter) {
-  return {{"bytes", HexOf(parameter.bytes)}, {"pointers", PointersJson(parameter.pointers)}};
+  Json json = {{"bytes", HexOf(parameter.bytes)}, {"pointers", PointersJson(parameter.pointers)}};
+  if (!parameter.texture.empty())
+    json.update({{"texture", parameter.texture}, {"surface", parameter.surface}});
+  return json;
 }
 Json BufferJson(const CapturedBuffer& buffer) {
   Json json{{"bytes", buffer.bytes},
@@ -150,6 +153,8 @@ Result<CapturedParameter> ParameterOf(const Json& json, const std::string& where
   CapturedParameter parameter;
   ATUNNER_TRY(parameter.bytes, BytesOf(json.at("bytes").get<std::string>(), where));
   parameter.pointers = PointersOf(json.at("pointers"));
+  parameter.texture = json.value("texture", "");
+  parameter.surface = json.value("surface", false);
   return parameter;
 }
 CapturedBuffer BufferOf(const Json& json) {

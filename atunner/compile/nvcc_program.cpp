@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "atunner/base/command.h"
+#include "atunner/compile/nvcc_options.h"
 
 namespace atunner {
 namespace {
@@ -24,6 +26,18 @@ std::string Beginning(const std::string& text) {
   return beginning;
 }
 
+std::vector<std::string> CommandOf(const Path& nvcc, const NvccRequest& request,
+                                   const std::vector<std::string>& options,
+                                   const std::vector<Path>& sources) {
+  std::vector<std::string> command = {
+      nvcc.string(), "-O3", "-lineinfo",
+      fmt::format("-gencode=arch=compute_{0},code=compute_{0}", request.arch)};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), {"-o", request.program.string()});
+  for (const Path& source : sources) command.push_back(source.string());
+  return command;
+}
+
 }  // namespace
 
 std::optional<Path> FindNvcc() {
@@ -35,22 +49,31 @@ std::optional<Path> FindNvcc() {
 }
 
 Status BuildProgram(const NvccRequest& request) {
+  constexpr int kAttempts = 8;
   const auto nvcc = FindNvcc();
   if (!nvcc)
     return Fail(ErrorCode::kUnavailable, "nvcc is not installed, which builds the program", "",
                 "install the CUDA toolkit, or set CUDA_HOME");
   ATUNNER_TRY(const TemporaryDirectory folder, TemporaryDirectory::Make());
   const Path log = folder.path() / "log";
-  std::vector<std::string> command = {
-      nvcc->string(), "-O3", "-lineinfo",
-      fmt::format("-gencode=arch=compute_{0},code=compute_{0}", request.arch)};
-  command.insert(command.end(), request.options.begin(), request.options.end());
-  command.insert(command.end(), {"-o", request.program.string(),
-                                 std::filesystem::absolute(request.source).string()});
-  ATUNNER_TRY(const int exit_code, RunCommand(std::move(command), log));
-  if (exit_code == 0) return {};
-  return Invalid("nvcc does not build it:\n" + Beginning(ReadFile(log).value_or("")),
-                 request.source.string(), "give its options by --nvcc \"-I… -D… -std=…\"");
+  std::vector<std::string> options = request.options;
+  const std::string text = ReadFile(request.source).value_or("");
+  for (const std::string& option : OptionsForSource(text)) options.push_back(option);
+  std::vector<Path> sources = {std::filesystem::absolute(request.source)};
+  std::string messages;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    ATUNNER_TRY(const int exit_code, RunCommand(CommandOf(*nvcc, request, options, sources), log));
+    if (exit_code == 0) return {};
+    const std::string now = ReadFile(log).value_or("");
+    const auto remedy = FindNvccRemedy(now, request.source, options, folder.path() / "headers");
+    messages = now;
+    if (!remedy || (sources.size() > 1 && remedy->options.empty())) break;
+    options.insert(options.end(), remedy->options.begin(), remedy->options.end());
+    if (sources.size() == 1)
+      sources.insert(sources.end(), remedy->sources.begin(), remedy->sources.end());
+  }
+  return Invalid("nvcc does not build it:\n" + Beginning(messages), request.source.string(),
+                 "give its options by --nvcc \"-I… -D… -std=…\"");
 }
 
 std::vector<std::string> SplitOptions(const std::string& text) {

@@ -66,6 +66,7 @@ Json ToJson(const Order& order) {
   Json json{{"profile", ToJson(order.profile)},
             {"groups", order.groups},
             {"timeout_seconds", order.timeout_seconds},
+            {"recorded_launch_seconds", order.recorded_launch_seconds},
             {"recorded_seconds", order.recorded_seconds},
             {"quiet_seconds", order.quiet_seconds},
             {"max_instructions", order.max_instructions},
@@ -82,6 +83,7 @@ Result<Order> ReadOrder(const std::string& text) {
     ATUNNER_TRY(order.profile, FromJson<DeviceProfile>(json.at("profile")));
     order.groups = json.at("groups");
     order.timeout_seconds = json.at("timeout_seconds");
+    order.recorded_launch_seconds = json.at("recorded_launch_seconds");
     order.recorded_seconds = json.at("recorded_seconds");
     order.quiet_seconds = json.value("quiet_seconds", order.quiet_seconds);
     order.max_instructions = json.at("max_instructions");

@@ -21,10 +21,12 @@ struct Order {
   DeviceProfile profile;
   uint8_t groups = kAllHazards;  ///< bits of HazardGroup
   double timeout_seconds = 60;   ///< per launch
+  /// Per launch of a program that is recorded: then it goes on with the blocks that ran.
+  double recorded_launch_seconds = 10;
   /// A program that is recorded ends at its first launch after this time.
   double recorded_seconds = 150;
   /// It ends earlier when so much time has passed, and half of it without a new kernel or grid.
-  double quiet_seconds = 30;
+  double quiet_seconds = 15;
   uint64_t max_instructions = uint64_t{1} << 28;
   /// A file to which each process appends its findings, one line each time that they grew.
   std::string report;

@@ -23,4 +23,12 @@ struct ProgramLaunch {
   std::vector<KernelArg> args;
 };
 
+/// True if only the time limit ended the launch after some of its blocks: the program goes on with
+/// what they wrote, and judges run samples of the blocks.
+inline bool IsCutShort(const LaunchShape& shape, const LaunchOutcome& outcome) {
+  return outcome.kind == LaunchOutcome::Kind::kTimeout && outcome.hazards.empty() &&
+         !shape.cooperative && outcome.blocks_executed > 0 &&
+         outcome.blocks_executed < shape.grid.Count();
+}
+
 }  // namespace atunner::program

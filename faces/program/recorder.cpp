@@ -6,6 +6,7 @@
 #include <set>
 
 #include "atunner/base/demangle.h"
+#include "atunner/capture/texture_text.h"
 
 namespace atunner::program {
 namespace {
@@ -42,21 +43,21 @@ capture::LaunchConfiguration ConfigurationOf(const LaunchShape& shape) {
           shape.cooperative, shape.programmatic};
 }
 
+/// The texture whose handle stands in a parameter; nullptr if there is none.
+const vgpu::TextureData* TextureAt(vgpu::VirtualGpu& gpu, const KernelArg& arg, size_t at) {
+  uint64_t word = 0;
+  std::memcpy(&word, arg.data() + at, sizeof word);
+  return gpu.memory().FindTexture(word);
+}
+
 /// Why no candidate can be compared with this launch; "" if it can.
-std::string ReasonNotToRepeat(const LaunchOutcome& outcome) {
-  // Judges repeat a launch some ten times for each candidate: here about a minute for each time.
-  constexpr uint64_t kMostInstructions = 1'000'000'000;
-  const std::string smaller = "; run the program with smaller sizes";
+std::string ReasonNotToRepeat(const LaunchShape& shape, const LaunchOutcome& outcome) {
+  if (IsCutShort(shape, outcome)) return "";
   if (outcome.kind == LaunchOutcome::Kind::kTimeout)
-    return "it does not end within the time limit of the virtual GPU" + smaller;
-  if (!outcome.completed()) return "it fails in the program itself: " + outcome.message;
-  if (outcome.warp_instructions > kMostInstructions)
-    return fmt::format(
-               "it executes {:.1e} instructions of warps, too many to repeat on the virtual "
-               "GPU",
-               static_cast<double>(outcome.warp_instructions)) +
-           smaller;
-  return "";
+    return "no block of it ends within the time limit of the virtual GPU; run the program with "
+           "smaller sizes";
+  const std::string& why = outcome.hazards.empty() ? outcome.message : outcome.hazards[0].detail;
+  return outcome.completed() ? "" : "it fails in the program itself: " + why;
 }
 
 }  // namespace
@@ -79,19 +80,34 @@ size_t Recorder::KernelOf(const ProgramLaunch& launch) {
   return at->second;
 }
 
-std::string Recorder::Obstacle(const ProgramLaunch& launch) const {
+std::string Recorder::Obstacle(const ProgramLaunch& launch,
+                               const capture::LaunchFacts& facts) const {
   for (size_t i = 0; i < launch.args.size(); ++i) {
     const KernelArg& arg = launch.args[i];
     if (arg.size == kTensorMapBytes && launch.entry->params[i].align >= 64)
       return "it takes a tensor map, which cannot be moved to other memory";
+    if (facts.textures.contains(i)) continue;
     for (size_t at = 0; at + sizeof(uint64_t) <= arg.size; at += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, arg.data() + at, sizeof word);
-      if (gpu_.memory().FindTexture(word) != nullptr)
-        return "it takes a texture or a surface, which are not recorded";
+      if (TextureAt(gpu_, arg, at) != nullptr)
+        return "it takes a texture or a surface with layers or in a structure, which are not "
+               "recorded";
     }
   }
   return "";
+}
+
+void Recorder::AddTextures(const ProgramLaunch& launch, capture::LaunchFacts& facts) const {
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    const KernelArg& arg = launch.args[i];
+    if (arg.size != sizeof(uint64_t)) continue;
+    const vgpu::TextureData* texture = TextureAt(gpu_, arg, 0);
+    const std::string text = texture != nullptr ? capture::TextureText(texture->spec) : "";
+    uint64_t handle = 0;
+    std::memcpy(&handle, arg.data(), sizeof handle);
+    if (!text.empty())
+      facts.textures[i] = {
+          std::string(sizeof handle, '\0'), {}, text, (handle & vgpu::kSurfaceBit) != 0};
+  }
 }
 
 void Recorder::AddSymbols(const ProgramLaunch& launch, capture::LaunchFacts& facts) {
@@ -117,14 +133,16 @@ bool Recorder::Begin(const ProgramLaunch& launch) {
   if (recording_.Wants(facts)) {
     for (const KernelArg& arg : launch.args)
       facts.parameters.emplace_back(reinterpret_cast<const char*>(arg.data()), arg.size);
-    facts.obstacle = Obstacle(launch);
+    AddTextures(launch, facts);
+    facts.obstacle = Obstacle(launch, facts);
     AddSymbols(launch, facts);
   }
   return recording_.Begin(facts, memory_);
 }
 
-void Recorder::End(const LaunchOutcome& outcome) {
-  if (const std::string why = ReasonNotToRepeat(outcome); !why.empty()) recording_.LeaveOut(why);
+void Recorder::End(const ProgramLaunch& launch, const LaunchOutcome& outcome) {
+  if (const std::string why = ReasonNotToRepeat(launch.shape, outcome); !why.empty())
+    recording_.LeaveOut(why);
   std::vector<std::pair<uint64_t, uint64_t>> written;
   for (const AddressRange& range : outcome.written) written.emplace_back(range.begin, range.end);
   recording_.End(memory_, written, 0, Evidence::kPredicted);
@@ -133,6 +151,15 @@ void Recorder::End(const LaunchOutcome& outcome) {
 void Recorder::Forget(const Module* module) {
   modules_.erase(module);
   std::erase_if(kernels_, [&](const auto& known) { return known.first.first == module; });
+}
+
+void Recorder::NoteCutShort(const std::string& kernel, const LaunchShape& shape,
+                            const LaunchOutcome& outcome) {
+  if (!noted_.insert(kernel).second) return;
+  recording_.Note(fmt::format(
+      "{}: {} of {} blocks ran within the time limit of a launch; later launches see memory that "
+      "the others did not write. Smaller sizes run whole",
+      kernel, outcome.blocks_executed, shape.grid.Count()));
 }
 
 std::string Recorder::Finish() {

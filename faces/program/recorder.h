@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,10 @@ class Recorder {
 
   /// True if End is to be called behind the launch.
   bool Begin(const ProgramLaunch& launch);
-  void End(const LaunchOutcome& outcome);
+  void End(const ProgramLaunch& launch, const LaunchOutcome& outcome);
+  /// Notes, once for each kernel, that a part of a launch's blocks did not run.
+  void NoteCutShort(const std::string& kernel, const LaunchShape& shape,
+                    const LaunchOutcome& outcome);
   /// The module is unloaded: another one may get its address.
   void Forget(const Module* module);
   /// Writes what is left. Returns why the capture is not complete, or "".
@@ -34,7 +38,9 @@ class Recorder {
   const KnownModule& ModuleOf(const ProgramLaunch& launch);
   size_t KernelOf(const ProgramLaunch& launch);
   /// Why the launch cannot be repeated from its bytes; "" if it can.
-  std::string Obstacle(const ProgramLaunch& launch) const;
+  std::string Obstacle(const ProgramLaunch& launch, const capture::LaunchFacts& facts) const;
+  /// Adds the parameters that are handles of textures.
+  void AddTextures(const ProgramLaunch& launch, capture::LaunchFacts& facts) const;
   /// Adds the module's variables that the kernel uses.
   void AddSymbols(const ProgramLaunch& launch, capture::LaunchFacts& facts);
 
@@ -43,6 +49,7 @@ class Recorder {
   capture::Recording recording_;
   std::map<const Module*, KnownModule> modules_;
   std::map<std::pair<const Module*, std::string>, size_t> kernels_;
+  std::set<std::string> noted_;  ///< kernels of NoteCutShort
 };
 
 }  // namespace atunner::program

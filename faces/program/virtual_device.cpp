@@ -170,7 +170,7 @@ LaunchOptions VirtualDevice::OptionsOfLaunches() const {
   options.timeout_seconds = order_.timeout_seconds;
   if (recorder_ != nullptr)
     options.timeout_seconds = std::clamp(order_.recorded_seconds - SecondsSinceStart(), 1.0,
-                                         order_.timeout_seconds);
+                                         order_.recorded_launch_seconds);
   options.max_warp_instructions_per_block = order_.max_instructions;
   return options;
 }
@@ -191,7 +191,7 @@ Result<LaunchOutcome> VirtualDevice::Execute(const Kernel& kernel, const ptx::Fu
   options.log_writes = recorder_ != nullptr && recorder_->Begin(launch);
   if (options.log_writes) recorded_at_ = SecondsSinceStart();
   auto outcome = original();
-  if (options.log_writes) recorder_->End(outcome.value_or(LaunchOutcome{}));
+  if (options.log_writes) recorder_->End(launch, outcome.value_or(LaunchOutcome{}));
   return outcome;
 }
 
@@ -200,7 +200,7 @@ Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void*
   if (entry == nullptr) return kernel.module->refused_ ? kInvalidPtx : kInvalidDeviceFunction;
   if (before_launch_) before_launch_();
   if (recorder_ != nullptr && IsLongEnough()) Abandon();
-  const auto outcome = Execute(kernel, *entry, shape, params);
+  auto outcome = Execute(kernel, *entry, shape, params);
   if (after_launch_) after_launch_();
   const std::string name = Readable(kernel.name);
   if (!outcome) return Misuse(kLaunchFailure, name + ": " + outcome.error().ToString());
@@ -208,6 +208,10 @@ Code VirtualDevice::Launch(const Kernel& kernel, const LaunchShape& shape, void*
     const bool cooperative = outcome->message.starts_with("a cooperative");
     return Misuse(cooperative ? kCooperativeTooLarge : kInvalidConfiguration,
                   Misshapen(name, *outcome));
+  }
+  if (recorder_ != nullptr && IsCutShort(shape, *outcome)) {
+    recorder_->NoteCutShort(name, shape, *outcome);
+    outcome->kind = LaunchOutcome::Kind::kCompleted;
   }
   AddFindings(name, *outcome);
   return kSuccess;

@@ -83,7 +83,7 @@ TEST_F(Memories, AnErrorOfTheDriverIsNamed) {
 
 TEST_F(Memories, TimesComeWhenTheLaunchHasEnded) {
   LaunchTimer timer(driver_);
-  const capture::LaunchFacts facts{3, {}, {}, {}, ""};
+  const capture::LaunchFacts facts{.kernel = 3, .configuration = {}};
   const auto pair = timer.Begin(nullptr);
   ASSERT_TRUE(pair);
   timer.End(*pair, nullptr, &facts);

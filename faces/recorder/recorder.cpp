@@ -164,7 +164,8 @@ int Recorder::LaunchCounted(Known& known, const LaunchCall& call, const Original
   }
   CollectTimes();
   const auto pair = timer_.Begin(call.stream);
-  const capture::LaunchFacts facts{known.facts.kernel, call.configuration, {}, {}, ""};
+  const capture::LaunchFacts facts{.kernel = known.facts.kernel,
+                                   .configuration = call.configuration};
   lock.unlock();
   const int code = original();
   lock.lock();
@@ -175,7 +176,8 @@ int Recorder::LaunchCounted(Known& known, const LaunchCall& call, const Original
 
 void Recorder::CountGraph(const std::vector<GraphKernel>& kernels) {
   for (const GraphKernel& one : kernels)
-    recording_.Count({KnownOf(*one.kernel).facts.kernel, one.configuration, {}, {}, ""});
+    recording_.Count(
+        {.kernel = KnownOf(*one.kernel).facts.kernel, .configuration = one.configuration});
   if (!std::exchange(graphs_noted_, true))
     recording_.Note(
         "launches of graphs were counted; they were not timed, and their memory was "

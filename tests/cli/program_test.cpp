@@ -154,6 +154,35 @@ TEST_F(Program, WhatCannotBeCapturedIsSaid) {
   EXPECT_THAT(Run("$A apply mine -- /bin/true").err, HasSubstr("no tuned kernel of a program"));
 }
 
+/// One message each, and what was recorded before can be read.
+TEST_F(Program, ThatEndsInAnyWayIsCapturedUntilThen) {
+  struct Row {
+    const char* what;
+    int exit_code;
+    const char* message;   ///< part of standard error
+    const char* captured;  ///< part of what `show` says; "": there is no capture
+  };
+  const Row rows[] = {
+      {"killed", 1, "ended by signal 9", "1 launches of 1 kernels"},
+      {"crash", 1, "ended by signal 6", "1 launches of 1 kernels"},
+      {"fails", 1, "ended with exit code 3", "1 launches of 1 kernels"},
+      {"forks", 0, "", "1 launches of 1 kernels"},
+      {"reads", 0, "", "2 launches of 1 kernels"},
+      {"no launch", 2, "launched no kernel that could be recorded", ""},
+  };
+  for (const Row& row : rows) {
+    const Outcome outcome = Run(
+        "rm -rf a.capture; echo twice | timeout 60 $A capture --target-gpu "
+        "H100 --out a.capture -- " ATUNNER_TEST_PROGRAM " '" +
+        std::string(row.what) + "'");
+    EXPECT_EQ(outcome.exit_code, row.exit_code) << row.what << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(row.message)) << row.what;
+    const Outcome shown = Run("$A show a.capture --no-times");
+    EXPECT_THAT(shown.out, HasSubstr(row.captured)) << row.what << shown.err;
+    EXPECT_EQ(shown.exit_code == 0, *row.captured != '\0') << row.what;
+  }
+}
+
 /// Two kernels, sizes by an argument: built, run, tuned and patched in two commands.
 TEST_F(Program, ASourceWithSeveralKernelsIsTunedAndPatched) {
   if (Run("nvcc --version").exit_code != 0) GTEST_SKIP() << "no nvcc";

@@ -1,7 +1,10 @@
 // A program as nvcc makes them, without nvcc: device code as PTX in a fat binary that is registered
 // before main, the runtime linked in. The argument says what it does.
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -119,7 +122,10 @@ int AskDriver() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string what = argc > 1 ? argv[1] : "";
+  std::string what = argc > 1 ? argv[1] : "";
+  char word[16] = "";
+  if (what == "reads" && std::scanf("%15s", word) == 1) what = word;
+  if (what == "no launch") return 0;
   float host[40];
   for (int i = 0; i < 40; ++i) host[i] = static_cast<float>(i);
   void* device = nullptr;
@@ -132,6 +138,11 @@ int main(int argc, char** argv) {
   if (what == "long copy") std::printf("copy: %d\n", cudaMemcpy(device, host, sizeof host + 4, 1));
   Add(numbers, what == "bounds" || what == "crash" ? 41 : 40);
   if (what == "twice") Add(numbers, 40);
+  if (what == "killed") std::raise(SIGKILL);
+  if (what == "forks") {
+    if (fork() == 0) _exit(Add(numbers, 40));
+    wait(nullptr);
+  }
   std::printf("kernel: %d\n", cudaDeviceSynchronize());
   cudaMemcpy(host, device, sizeof host, 2);
   std::printf("last %g\n", static_cast<double>(host[39]));

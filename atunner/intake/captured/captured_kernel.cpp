@@ -223,6 +223,8 @@ class Builder {
   }
 
   ArgBinding BindingOf(const capture::CapturedParameter& parameter) const {
+    if (!parameter.texture.empty())
+      return ArgBinding::Texture(parameter.texture, parameter.surface);
     const auto& pointers = parameter.pointers;
     if (parameter.bytes.size() == sizeof(uint64_t) && pointers.size() == 1 &&
         pointers[0].offset == 0)

@@ -98,9 +98,10 @@ void Print(const capture::Capture& capture, const std::vector<jobs::KernelShare>
     const program::Ending how{ending.exit_code, ending.signal};
     if (!how.well()) fmt::print("{}\n", how.ToString());
   }
-  const bool predicted = std::ranges::any_of(shares, [](const jobs::KernelShare& share) {
-    return share.evidence == Evidence::kPredicted && share.seconds > 0;
-  });
+  const bool predicted = capture.head.evidence == Evidence::kPredicted ||
+                         std::ranges::any_of(shares, [](const jobs::KernelShare& share) {
+                           return share.evidence == Evidence::kPredicted && share.seconds > 0;
+                         });
   fmt::print("share  {:>10}  launches  {:<24} kernel\n", predicted ? "predicted" : "measured",
              "largest launch");
   for (const jobs::KernelShare& share : shares) PrintShare(capture, share);

@@ -110,6 +110,7 @@ void PrintKernels(const jobs::OptimizeCaptureResult& result) {
   for (const jobs::TunedKernel& kernel : result.kernels)
     fmt::print("{:>4.0f} %  {:<6}  {}\n", 100 * kernel.share, GainText(kernel),
                Printable(kernel.kernel));
+  if (!result.any()) return;
   fmt::print(
       "all kernels of the program: {:.2f}x, by their shares of the time. `atunner apply {} -- "
       "PROGRAM` runs it with them\n",
