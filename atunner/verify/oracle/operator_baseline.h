@@ -44,6 +44,9 @@ class OperatorBaseline : public ErrorBaseline {
     bool decisions_known = false;  ///< whether the two above were looked up
   };
   void SplitIntoSlices(uint64_t most_bytes);
+  /// Bytes of intermediate values of the baseline or, if it needs more, of its variant with
+  /// decisions.
+  std::optional<uint64_t> PerturbedBytes(const KernelSpec& spec, const Dims& dims) const;
   Programs& ProgramsFor(const Dims& dims) { return IsSliced(dims) ? sliced_ : whole_; }
   const Programs& ProgramsFor(const Dims& dims) const { return IsSliced(dims) ? sliced_ : whole_; }
   bool IsSliced(const Dims& dims) const { return sliced_.slices > 1 && dims == context_.spec.dims; }
