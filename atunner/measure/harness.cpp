@@ -95,7 +95,8 @@ class TimedCandidate : public TimedKernel {
   }
 
   bool HasWorkspaces() const {
-    return std::ranges::any_of(plans_, [](const auto& of) { return !of.second.workspaces.empty(); });
+    return std::ranges::any_of(plans_,
+                               [](const auto& of) { return !of.second.workspaces.empty(); });
   }
 
   TimedDevice& device_;

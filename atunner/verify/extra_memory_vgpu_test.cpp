@@ -1,5 +1,5 @@
-// The most memory that the judge takes beside a large task's tensors, counted on a device that calls
-// every task large.
+// The most memory that the judge takes beside a large task's tensors, counted on a device that
+// calls every task large.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -12,8 +12,8 @@ namespace {
 bool MustStaySmall(const ArgSpec& arg, const InputUses& uses, bool users, bool checks_bounds) {
   if (!users) return true;
   // A device that checks bounds tells whether the kernel as given bears an index.
-  return !checks_bounds && (!uses.known || uses.loops.contains(arg.name) ||
-                            uses.addresses.contains(arg.name));
+  return !checks_bounds &&
+         (!uses.known || uses.loops.contains(arg.name) || uses.addresses.contains(arg.name));
 }
 
 bool IsState(const ArgSpec& arg, const InputUses& uses, bool checks_bounds) {

@@ -104,9 +104,8 @@ Result<std::unique_ptr<Verifier>> Verifier::Make(Device& device, Compiler& compi
   verifier->given_may_not_end_ = !given.uses.known || !given.uses.loops.empty();
   verifier->given_constants_ = std::move(given.constants);
   ATUNNER_TRY(verifier->kernels_, JudgeKernels::Make(device, compiler));
-  ATUNNER_TRY(verifier->oracle_,
-              OracleStore::Make(device, compiler, *verifier->kernels_, verifier->spec_,
-                                options.memory));
+  ATUNNER_TRY(verifier->oracle_, OracleStore::Make(device, compiler, *verifier->kernels_,
+                                                   verifier->spec_, options.memory));
   verifier->alias_ = std::make_unique<InPlaceAlias>(
       OracleContext{device, compiler, *verifier->kernels_, verifier->spec_});
   return verifier;

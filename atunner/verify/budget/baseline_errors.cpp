@@ -164,9 +164,8 @@ Result<BaselineErrors::AllStats> BaselineErrors::RunNarrowed(const TaskBuffers& 
   }
   // In-out tensors hold results until they are compared; a task with such has no parts.
   const auto draw = [&] { return buffers.DrawInputs(context_.kernels, instance); };
-  ATUNNER_TRY(AllStats stats, Run(buffers, reference, [&]() -> Status {
-                return reference.parts ? draw() : Status{};
-              }));
+  ATUNNER_TRY(AllStats stats, Run(buffers, reference,
+                                  [&]() -> Status { return reference.parts ? draw() : Status{}; }));
   ATUNNER_RETURN_IF_ERROR(draw());
   return stats;
 }

@@ -49,9 +49,8 @@ Status BudgetReevaluation::PerturbErrors(const TaskBuffers& buffers, const Input
     ATUNNER_RETURN_IF_ERROR(
         RunPerturbedOnce(buffers, elsewhere, Mix64(instance.seed + 0x9e11 + draw)));
     for (size_t i = 0; i < reference.outputs.size(); ++i) {
-      ATUNNER_TRY(
-          const CompareStats one,
-          CompareWithReference(context_, buffers, reference, i, outputs[i]->address()));
+      ATUNNER_TRY(const CompareStats one,
+                  CompareWithReference(context_, buffers, reference, i, outputs[i]->address()));
       reference.outputs[i].baseline.TakeLarger(one);
     }
   }

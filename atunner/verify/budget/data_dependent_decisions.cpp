@@ -123,8 +123,7 @@ Status DecisionSampler::SampleBaseline(const TaskBuffers& buffers, const InputIn
   if (!outputs) return {};
   ATUNNER_TRY(const bool sampled, Sample(buffers, instance, reference, *outputs));
   for (size_t i = 0; sampled && i < reference.outputs.size(); ++i) {
-    ATUNNER_RETURN_IF_ERROR(
-        UpdateBudget(buffers, reference, i, (*outputs)[i]->address(), true));
+    ATUNNER_RETURN_IF_ERROR(UpdateBudget(buffers, reference, i, (*outputs)[i]->address(), true));
   }
   return {};
 }
@@ -133,9 +132,8 @@ Status DecisionSampler::UpdateBudget(const TaskBuffers& buffers, Reference& refe
                                      size_t number, DeviceAddress plain, bool renew) {
   Reference::Output& output = reference.outputs[number];
   if (renew) errors_.SetBudget(buffers.dims(), output);
-  ATUNNER_TRY(const CompareStats one,
-              CompareWithReference(context_, buffers, reference, number, plain,
-                                   output.budget.element));
+  ATUNNER_TRY(const CompareStats one, CompareWithReference(context_, buffers, reference, number,
+                                                           plain, output.budget.element));
   output.undetermined = one.undetermined;
   return TestTrivialOutputs(context_, buffers, reference, number);
 }

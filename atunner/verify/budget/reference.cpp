@@ -16,8 +16,9 @@ void Reference::DropValues() {
 }
 
 bool Reference::HasValues() const {
-  return parts != nullptr || std::ranges::all_of(outputs,
-                             [](const Output& output) { return output.masked != nullptr; });
+  return parts != nullptr || std::ranges::all_of(outputs, [](const Output& output) {
+           return output.masked != nullptr;
+         });
 }
 
 uint64_t Reference::HeldBytes() const {

@@ -19,10 +19,8 @@ constexpr const char* kConstant = "a constant";
 Status CompareOne(const OracleContext& context, const TaskBuffers& buffers, Reference& reference,
                   size_t number, std::string what, DeviceAddress data, DType dtype) {
   Reference::Output& output = reference.outputs[number];
-  const CompareRequest request{.data = data,
-                               .dtype = dtype,
-                               .scale = output.scale,
-                               .element_bound = output.budget.element};
+  const CompareRequest request{
+      .data = data, .dtype = dtype, .scale = output.scale, .element_bound = output.budget.element};
   ATUNNER_TRY(const CompareStats stats, CompareWith(context, buffers, reference, number, request));
   const double rms = output.self.finite ? std::sqrt(output.self.squared_reference /
                                                     static_cast<double>(output.self.finite))
@@ -48,8 +46,8 @@ Status CompareConstant(const OracleContext& context, const TaskBuffers& buffers,
                     output.dtype);
 }
 
-Status CompareCopies(const OracleContext& context, const TaskBuffers& buffers,
-                     Reference& reference, size_t number) {
+Status CompareCopies(const OracleContext& context, const TaskBuffers& buffers, Reference& reference,
+                     size_t number) {
   const Reference::Output& output = reference.outputs[number];
   const auto sources = SourcesOf(context.spec, output.name);
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {

@@ -3,7 +3,7 @@
 // Most tasks are small, and memory buys time: references of all inputs stay, and two sets of
 // buffers differ in every pointer. A task of 1 GB and more leaves no room for that on a GPU of 80
 // GB: its second set of buffers lies in the memory of the first, and its reference is computed in
-// parts wherever it is compared. Then the judge's own peak stays below the task's bytes and 2 GiB.
+// parts wherever it is compared. docs/verification.md ("Large tasks") has all rules.
 #pragma once
 
 #include <cstdint>

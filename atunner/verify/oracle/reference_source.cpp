@@ -41,9 +41,9 @@ Status PartedReferences::Visit(const TaskBuffers& buffers, const Reference& refe
   const int64_t parts = source_.Parts(buffers.dims());
   std::vector<std::unique_ptr<Buffer>> memory;
   for (const Reference::Output& output : reference.outputs) {
-    ATUNNER_TRY(memory.emplace_back(), context_.device.Allocate(
-                                           output.elements / static_cast<uint64_t>(parts) *
-                                           sizeof(double)));
+    ATUNNER_TRY(
+        memory.emplace_back(),
+        context_.device.Allocate(output.elements / static_cast<uint64_t>(parts) * sizeof(double)));
   }
   const auto number_of = [&](const std::string& name) {
     return static_cast<size_t>(
