@@ -149,7 +149,8 @@ class Verifier {
   /// The same without repeated runs.
   Result<bool> ExamineOnce(Session& session, const Case& one, const Run& run,
                            const Reference& reference);
-  /// nullptr if the case is optional and the kernel as given does not run on it, which is recorded.
+  /// nullptr if the case is optional, or at a derived size, and the kernel as given does not run on
+  /// it, which is recorded.
   Result<const Reference*> ReferenceOf(Session& session, const TaskBuffers& buffers,
                                        const Case& one);
   /// Arms the guard zones, poisons memory, and copies symbols.
