@@ -20,7 +20,7 @@ extern "C" __global__ void k(const __half* a, const __half* b, __half* y, int ro
   for (int j = lane; j < cols; j += 32) s += __half2float(p[j]) * __half2float(q[j]);
 #endif
   for (int o = 16; o; o >>= 1) s += __shfl_xor_sync(~0u, s, o);
-#elif V == 4  // bounded
+#if V == 4  // bounded
   if (lane == 0) y[row] = __float2half(fminf(fmaxf(s, -60.0f), 60.0f));
 #else
   if (lane == 0) y[row] = __float2half(s);
