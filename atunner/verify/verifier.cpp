@@ -36,9 +36,14 @@ OutputJudgement JudgeUnder(const InputInstance& instance, const Reference::Outpu
   return JudgeOutput(output.name, stats, output.budget, false);
 }
 
-/// True if the results are compared although a constant would be right.
-bool IsComparedAnyway(const InputInstance& instance) {
-  return instance.family == InputFamily::kZeros || instance.family == InputFamily::kInfinities;
+/// True if the results are compared although a constant would be right. The largest of ascending
+/// numbers is the last one of every row, but half of the rows have negative numbers only.
+bool IsComparedAnyway(const InputInstance& instance, const Reference& reference) {
+  const bool integers = std::ranges::none_of(reference.outputs, [](const auto& output) {
+    return IsFloat(output.dtype);  // whose rounding errors may be beyond all bounds there
+  });
+  return instance.family == InputFamily::kZeros || instance.family == InputFamily::kInfinities ||
+         (instance.family == InputFamily::kMonotone && integers);
 }
 
 /// True if extreme constants of the code overflow: how far depends on the order of operations.
@@ -271,7 +276,7 @@ Result<bool> Verifier::RunCase(Session& session, const Case& one) {
   if (reference->overflows() || OverflowsByMinedValues(one.instance, *reference))
     return RunWithOwnConstants(session, one);
   if (!reference->discriminates() && !reference->reevaluated && !session.run_skipped &&
-      !IsComparedAnyway(one.instance)) {
+      !IsComparedAnyway(one.instance, *reference)) {
     if (one.own) return RunWithOwnConstants(session, one);
     session.skipped.push_back(one);
     return true;

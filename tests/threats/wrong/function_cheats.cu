@@ -1,4 +1,5 @@
-// Eleven functions of each x. V = 0 is right; with V = j + 1 function j is the usual wrong shortcut.
+// Eleven functions of each x. V = 0 is right; with V = j + 1 function j is the usual wrong
+// shortcut.
 #define FUNCTION(j, right, wrong) y[(j) * n + i] = V == (j) + 1 ? (wrong) : (right);
 
 extern "C" __global__ void k(const float* x, float* y, int n) {

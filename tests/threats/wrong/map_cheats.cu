@@ -1,5 +1,5 @@
-// y = 1.25 x / (1 + |x|). V = 0 is right. The others keep state, look at inputs, addresses, clocks or
-// old results, lose precision, leave out elements, or read and write where they must not.
+// y = 1.25 x / (1 + |x|). V = 0 is right. The others keep state, look at inputs, addresses, clocks
+// or old results, lose precision, leave out elements, or read and write where they must not.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
