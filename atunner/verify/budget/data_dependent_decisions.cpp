@@ -14,7 +14,7 @@ namespace {
 constexpr int kDrawsPerRound = 24;
 constexpr int kMostRounds = 3;
 constexpr double kMostSeconds = 10;  // per round
-/// Of a large task: decisions are recorded only where that takes up to this share of the memory
+/// Decisions of a large task are recorded only where that takes up to this share of the memory
 /// that the judge may have, since eight references keep them; and for so long.
 constexpr uint64_t kSlotsShare = 32;
 constexpr double kMostSecondsOfLarge = 2;

@@ -72,7 +72,10 @@ void OperatorBaseline::SplitIntoSlices(uint64_t most_bytes) {
   };
   if (large && (ReferenceBytes(whole) > extra / kWholeShare ||
                 PerturbedBytes(whole, whole.dims).value_or(extra) > extra / kPerturbedShare)) {
-    if (split(fits_large)) return;
+    const auto has_small_parts = [&](const KernelSpec& spec) {
+      return has_small_workspaces(spec) && ReferenceBytes(spec) <= extra / kPartShare;
+    };
+    if (split(fits_large) || split(has_small_parts)) return;
   }
   if (!has_small_workspaces(whole)) split(has_small_workspaces);
 }
@@ -182,10 +185,12 @@ Result<bool> OperatorBaseline::RunPerturbed(const TaskBuffers& buffers, const Ra
 }
 
 Result<uint64_t> OperatorBaseline::WorkspaceBytes(const Dims& dims) {
+  const auto known = perturbed_bytes_.find(dims);
+  if (known != perturbed_bytes_.end()) return known->second;
   const Programs& programs = ProgramsFor(dims);
   const auto bytes = PerturbedBytes(programs.spec, IsSliced(dims) ? programs.spec.dims : dims);
   if (!bytes) return Invalid("the plain kernel has no valid sizes", context_.spec.name);
-  return *bytes;
+  return perturbed_bytes_[dims] = *bytes;
 }
 
 TermCounts OperatorBaseline::Terms(const Dims& dims, const std::string& output) const {

@@ -5,6 +5,7 @@
 // kernels run on equal slices of it one after another, e.g. one attention head at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,7 @@ class OperatorBaseline : public ErrorBaseline {
   OracleContext context_;
   const Operator& operator_;
   Programs whole_, sliced_;
+  std::map<Dims, uint64_t> perturbed_bytes_;
 };
 
 }  // namespace atunner

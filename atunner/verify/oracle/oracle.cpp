@@ -45,7 +45,8 @@ uint64_t CacheLimit(const OracleContext& context, uint64_t free_bytes) {
   const uint64_t most = free_bytes / kCacheShare;
   if (memory.IsLarge(device, spec, spec.dims))
     return std::min(most, memory.Extra(spec, spec.dims) / kCacheShareOfLarge);
-  return Least(kLeastWorkspace + kBytesOfAll * TotalsOf(spec, spec.dims).bytes, most);
+  const double bytes = TotalsOf(spec, spec.dims).bytes;
+  return Least(kLeastWorkspace + (bytes < memory.large_bytes ? kBytesOfAll : 0.5) * bytes, most);
 }
 
 /// √(squares / finite elements).
