@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Judges large tasks (1 to 16 GB of tensors, sizes of KernelBench's first level) on a GPU.
 
-    bench/scale.py [--atunner build/atunner] [--budget 3] [--limit 300] [--only PART,…]
+    bench/scale.py [--atunner build/atunner] [--budget 3] [--limit 300] [--total 0] [--only PART,…]
 
 For each task: the bytes of its tensors, the largest use of the GPU's memory beyond them while
 atunner worked (nvidia-smi, ten times a second), seconds for the baseline (with its references and
 error budgets) and for each candidate, and the verdicts. A task that is not judged is a failure.
+With --total, the time that is left is divided evenly among the tasks that are left; a task that
+takes longer is ended, and the next one begins.
 """
 import argparse
 import collections
 import json
 import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -96,7 +99,21 @@ class Peak:
         self.thread.join()
 
 
-def judge(args, task, folder):
+def run(command, limit):
+    """Status, output and errors of a command; status None if it took longer than `limit` seconds.
+    Its workers, which hold the GPU's memory, end with it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        try:
+            out, errors = process.communicate(timeout=limit)
+            return process.returncode, out, errors
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return None, "", f"longer than {limit:.0f} s"
+
+
+def judge(args, task, folder, limit):
     graph = []
     if task.graph:
         path = pathlib.Path(folder, "graph.atg")
@@ -108,19 +125,15 @@ def judge(args, task, folder):
                "--out", os.path.join(folder, "out")]
     begin = time.monotonic()
     with Peak() as peak:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=args.limit,
-                                  check=False)
-        except subprocess.TimeoutExpired:
-            return None, peak, time.monotonic() - begin, [], f"longer than {args.limit:g} s"
+        status, out, errors = run(command, limit)
     seconds = time.monotonic() - begin
     verdicts = []
     if os.path.exists(store):
         with sqlite3.connect(store) as database:
             verdicts = [row[0] for row in database.execute("select verdict from trials")]
-    if done.returncode != 0:
-        return None, peak, seconds, verdicts, done.stderr.strip()[-300:]
-    return json.loads(done.stdout), peak, seconds, verdicts, ""
+    if status != 0:
+        return None, peak, seconds, verdicts, errors.strip()[-300:]
+    return json.loads(out), peak, seconds, verdicts, ""
 
 
 def main():
@@ -128,18 +141,21 @@ def main():
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--budget", default="3")
     parser.add_argument("--limit", type=float, default=300)
+    parser.add_argument("--total", type=float, default=0, help="seconds for all tasks; 0 = any")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     print(subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
                          capture_output=True, text=True, check=True).stdout.strip())
     print(f"{'task':34} {'GB':>6} {'extra GB':>9} {'baseline s':>10} {'s/candidate':>11} "
-          f"{'all s':>6}  verdicts")
-    failures = 0
-    for task in TASKS:
-        if args.only and not any(part in task.name for part in args.only.split(",")):
-            continue
+          f"{'all s':>6}  verdicts", flush=True)
+    tasks = [task for task in TASKS
+             if not args.only or any(part in task.name for part in args.only.split(","))]
+    failures, end = 0, time.monotonic() + args.total
+    for number, task in enumerate(tasks):
+        share = (end - time.monotonic()) / (len(tasks) - number)
+        limit = min(args.limit, max(share, 1)) if args.total else args.limit
         with tempfile.TemporaryDirectory() as folder:
-            result, peak, seconds, verdicts, error = judge(args, task, folder)
+            result, peak, seconds, verdicts, error = judge(args, task, folder, limit)
         extra = peak.most / GB - task.gigabytes
         spent = (result or {}).get("spent", {})
         judged = sum(verdict == "correct" for verdict in verdicts)
