@@ -80,11 +80,22 @@ def memory_used():
     return float(out.split()[0]) * 2**20
 
 
+def wait_until_free(base):
+    """The driver frees the memory of a process that was ended some time later."""
+    end = time.monotonic() + 15
+    while memory_used() > base + 2**28 and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 class Peak:
-    """The largest use of memory between begin and end, less the use at the begin."""
+    """The largest use of memory between begin and end beyond that of the idle GPU."""
+
+    def __init__(self, base):
+        self.base = base
 
     def __enter__(self):
-        self.base, self.most, self.ends = memory_used(), 0, False
+        wait_until_free(self.base)
+        self.most, self.ends = 0, False
         self.thread = threading.Thread(target=self.watch)
         self.thread.start()
         return self
@@ -113,7 +124,7 @@ def run(command, limit):
             return None, "", f"longer than {limit:.0f} s"
 
 
-def judge(args, task, folder, limit):
+def judge(args, task, folder, limit, idle):
     graph = []
     if task.graph:
         path = pathlib.Path(folder, "graph.atg")
@@ -124,7 +135,7 @@ def judge(args, task, folder, limit):
                "--budget", args.budget, "--json", "--quiet", "--store", store, "--no-baselines",
                "--out", os.path.join(folder, "out")]
     begin = time.monotonic()
-    with Peak() as peak:
+    with Peak(idle) as peak:
         status, out, errors = run(command, limit)
     seconds = time.monotonic() - begin
     verdicts = []
@@ -150,12 +161,13 @@ def main():
           f"{'all s':>6}  verdicts", flush=True)
     tasks = [task for task in TASKS
              if not args.only or any(part in task.name for part in args.only.split(","))]
+    idle = memory_used()
     failures, end = 0, time.monotonic() + args.total
     for number, task in enumerate(tasks):
         share = (end - time.monotonic()) / (len(tasks) - number)
         limit = min(args.limit, max(share, 1)) if args.total else args.limit
         with tempfile.TemporaryDirectory() as folder:
-            result, peak, seconds, verdicts, error = judge(args, task, folder, limit)
+            result, peak, seconds, verdicts, error = judge(args, task, folder, limit, idle)
         extra = peak.most / GB - task.gigabytes
         spent = (result or {}).get("spent", {})
         judged = sum(verdict == "correct" for verdict in verdicts)
