@@ -4,8 +4,8 @@
     bench/scale.py [--atunner build/atunner] [--budget 3] [--limit 300] [--total 0] [--only PART,…]
 
 For each task: the bytes of its tensors, the largest use of the GPU's memory beyond them while
-atunner worked (nvidia-smi, ten times a second), seconds for the baseline (with its references and
-error budgets) and for each candidate, and the verdicts. A task that is not judged is a failure.
+atunner worked (nvidia-smi, ten times a second), seconds for the first candidate (with references
+and error budgets of all inputs) and for each further one, and the verdicts. A task that is not judged is a failure.
 With --total, the time that is left is divided evenly among the tasks that are left; a task that
 takes longer is ended, and the next one begins.
 """
@@ -136,15 +136,16 @@ def judge(args, task, folder, limit, idle):
                "--out", os.path.join(folder, "out")]
     begin = time.monotonic()
     with Peak(idle) as peak:
-        status, out, errors = run(command, limit)
+        status, _, errors = run(command, limit)
     seconds = time.monotonic() - begin
     verdicts = []
     if os.path.exists(store):
         with sqlite3.connect(store) as database:
-            verdicts = [row[0] for row in database.execute("select verdict from trials")]
+            verdicts = [(verdict, json.loads(body)["judge_seconds"]) for verdict, body in
+                        database.execute("select verdict, body from trials order by number")]
     if status != 0:
-        return None, peak, seconds, verdicts, errors.strip()[-300:]
-    return json.loads(out), peak, seconds, verdicts, ""
+        return peak, seconds, verdicts, errors.strip()[-300:]
+    return peak, seconds, verdicts, ""
 
 
 def main():
@@ -157,7 +158,7 @@ def main():
     args = parser.parse_args()
     print(subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
                          capture_output=True, text=True, check=True).stdout.strip())
-    print(f"{'task':34} {'GB':>6} {'extra GB':>9} {'baseline s':>10} {'s/candidate':>11} "
+    print(f"{'task':34} {'GB':>6} {'extra GB':>9} {'first s':>10} {'s/candidate':>11} "
           f"{'all s':>6}  verdicts", flush=True)
     tasks = [task for task in TASKS
              if not args.only or any(part in task.name for part in args.only.split(","))]
@@ -167,14 +168,15 @@ def main():
         share = (end - time.monotonic()) / (len(tasks) - number)
         limit = min(args.limit, max(share, 1)) if args.total else args.limit
         with tempfile.TemporaryDirectory() as folder:
-            result, peak, seconds, verdicts, error = judge(args, task, folder, limit, idle)
+            peak, seconds, verdicts, error = judge(args, task, folder, limit, idle)
         extra = peak.most / GB - task.gigabytes
-        spent = (result or {}).get("spent", {})
-        judged = sum(verdict == "correct" for verdict in verdicts)
-        each = (spent.get("verifying", 0) + spent.get("timing", 0)) / max(len(verdicts), 1)
-        kinds = ", ".join(f"{n} {kind}" for kind, n in collections.Counter(verdicts).items())
+        judged = sum(verdict == "correct" for verdict, _ in verdicts)
+        first, *others = [seconds_of for _, seconds_of in verdicts] or [0]
+        each = sum(others) / len(others) if others else 0
+        counts = collections.Counter(verdict for verdict, _ in verdicts)
+        kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items())
         failures += judged == 0
-        print(f"{task.name:34} {task.gigabytes:6.2f} {extra:9.2f} {spent.get('plain', 0):10.1f} "
+        print(f"{task.name:34} {task.gigabytes:6.2f} {extra:9.2f} {first:10.1f} "
               f"{each:11.2f} {seconds:6.1f}  {kinds} {error}", flush=True)
     return 1 if failures else 0
 
