@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """Judges large tasks (1 to 16 GB of tensors, sizes of KernelBench's first level) on a GPU.
 
-    bench/scale.py [--atunner build/atunner] [--budget 3] [--limit 300] [--only PART,…]
+    bench/scale.py [--atunner build/atunner] [--budget 3] [--limit 300] [--total 0] [--only PART,…]
 
 For each task: the bytes of its tensors, the largest use of the GPU's memory beyond them while
-atunner worked (nvidia-smi, ten times a second), seconds for the baseline (with its references and
-error budgets) and for each candidate, and the verdicts. A task that is not judged is a failure.
+atunner worked (nvidia-smi, ten times a second), seconds for the first candidate (with references
+and error budgets of all inputs) and for each further one, and the verdicts. A task that is not
+judged is a failure.
+With --total, the time that is left is divided evenly among the tasks that are left; a task that
+takes longer is ended, and the next one begins.
 """
 import argparse
 import collections
 import json
 import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -77,11 +81,22 @@ def memory_used():
     return float(out.split()[0]) * 2**20
 
 
+def wait_until_free(base):
+    """The driver frees the memory of a process that was ended some time later."""
+    end = time.monotonic() + 15
+    while memory_used() > base + 2**28 and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 class Peak:
-    """The largest use of memory between begin and end, less the use at the begin."""
+    """The largest use of memory between begin and end beyond that of the idle GPU."""
+
+    def __init__(self, base):
+        self.base = base
 
     def __enter__(self):
-        self.base, self.most, self.ends = memory_used(), 0, False
+        wait_until_free(self.base)
+        self.most, self.ends = 0, False
         self.thread = threading.Thread(target=self.watch)
         self.thread.start()
         return self
@@ -96,7 +111,21 @@ class Peak:
         self.thread.join()
 
 
-def judge(args, task, folder):
+def run(command, limit):
+    """Status, output and errors of a command; status None if it took longer than `limit` seconds.
+    Its workers, which hold the GPU's memory, end with it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        try:
+            out, errors = process.communicate(timeout=limit)
+            return process.returncode, out, errors
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return None, "", f"longer than {limit:.0f} s"
+
+
+def judge(args, task, folder, limit, idle):
     graph = []
     if task.graph:
         path = pathlib.Path(folder, "graph.atg")
@@ -107,20 +136,17 @@ def judge(args, task, folder):
                "--budget", args.budget, "--json", "--quiet", "--store", store, "--no-baselines",
                "--out", os.path.join(folder, "out")]
     begin = time.monotonic()
-    with Peak() as peak:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=args.limit,
-                                  check=False)
-        except subprocess.TimeoutExpired:
-            return None, peak, time.monotonic() - begin, [], f"longer than {args.limit:g} s"
+    with Peak(idle) as peak:
+        status, _, errors = run(command, limit)
     seconds = time.monotonic() - begin
     verdicts = []
     if os.path.exists(store):
         with sqlite3.connect(store) as database:
-            verdicts = [row[0] for row in database.execute("select verdict from trials")]
-    if done.returncode != 0:
-        return None, peak, seconds, verdicts, done.stderr.strip()[-300:]
-    return json.loads(done.stdout), peak, seconds, verdicts, ""
+            verdicts = [(verdict, json.loads(body)["judge_seconds"]) for verdict, body in
+                        database.execute("select verdict, body from trials order by number")]
+    if status != 0:
+        return peak, seconds, verdicts, errors.strip()[-300:]
+    return peak, seconds, verdicts, ""
 
 
 def main():
@@ -128,25 +154,30 @@ def main():
     parser.add_argument("--atunner", default="build/atunner")
     parser.add_argument("--budget", default="3")
     parser.add_argument("--limit", type=float, default=300)
+    parser.add_argument("--total", type=float, default=0, help="seconds for all tasks; 0 = any")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     print(subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
                          capture_output=True, text=True, check=True).stdout.strip())
-    print(f"{'task':34} {'GB':>6} {'extra GB':>9} {'baseline s':>10} {'s/candidate':>11} "
-          f"{'all s':>6}  verdicts")
-    failures = 0
-    for task in TASKS:
-        if args.only and not any(part in task.name for part in args.only.split(",")):
-            continue
+    print(f"{'task':34} {'GB':>6} {'extra GB':>9} {'first s':>10} {'s/candidate':>11} "
+          f"{'all s':>6}  verdicts", flush=True)
+    tasks = [task for task in TASKS
+             if not args.only or any(part in task.name for part in args.only.split(","))]
+    idle = memory_used()
+    failures, end = 0, time.monotonic() + args.total
+    for number, task in enumerate(tasks):
+        share = (end - time.monotonic()) / (len(tasks) - number)
+        limit = min(args.limit, max(share, 1)) if args.total else args.limit
         with tempfile.TemporaryDirectory() as folder:
-            result, peak, seconds, verdicts, error = judge(args, task, folder)
+            peak, seconds, verdicts, error = judge(args, task, folder, limit, idle)
         extra = peak.most / GB - task.gigabytes
-        spent = (result or {}).get("spent", {})
-        judged = sum(verdict == "correct" for verdict in verdicts)
-        each = (spent.get("verifying", 0) + spent.get("timing", 0)) / max(len(verdicts), 1)
-        kinds = ", ".join(f"{n} {kind}" for kind, n in collections.Counter(verdicts).items())
+        judged = sum(verdict == "correct" for verdict, _ in verdicts)
+        first, *others = [seconds_of for _, seconds_of in verdicts] or [0]
+        each = sum(others) / len(others) if others else 0
+        counts = collections.Counter(verdict for verdict, _ in verdicts)
+        kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items())
         failures += judged == 0
-        print(f"{task.name:34} {task.gigabytes:6.2f} {extra:9.2f} {spent.get('plain', 0):10.1f} "
+        print(f"{task.name:34} {task.gigabytes:6.2f} {extra:9.2f} {first:10.1f} "
               f"{each:11.2f} {seconds:6.1f}  {kinds} {error}", flush=True)
     return 1 if failures else 0
 

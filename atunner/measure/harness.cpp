@@ -83,6 +83,8 @@ class TimedCandidate : public TimedKernel {
   Result<const BoundPlan*> PlanFor(const TaskBuffers& buffers) {
     const auto found = plans_.find(&buffers);
     if (found == plans_.end()) {
+      // Workspaces of a large task are in memory once.
+      if (verifier_.IsLarge(buffers.dims()) && HasWorkspaces()) plans_.clear();
       ATUNNER_TRY(BoundPlan plan,
                   BindPlan(device_, kernel_->plan, verifier_.spec(), buffers, Workspaces::kFresh));
       ATUNNER_RETURN_IF_ERROR(
@@ -90,6 +92,11 @@ class TimedCandidate : public TimedKernel {
       plans_[&buffers] = std::move(plan);
     }
     return &plans_[&buffers];
+  }
+
+  bool HasWorkspaces() const {
+    return std::ranges::any_of(plans_,
+                               [](const auto& of) { return !of.second.workspaces.empty(); });
   }
 
   TimedDevice& device_;

@@ -1,6 +1,7 @@
 #include "atunner/verify/case_plan.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "atunner/base/random.h"
@@ -15,6 +16,10 @@ namespace {
 /// values. The virtual GPU takes about a tenth of a second for so many.
 constexpr double kCheapElements = 1 << 20;
 constexpr double kCheapFlops = 2e7;
+
+/// Arrays of fewer elements are indexed by ordinary integers, too; arrays that are tried.
+constexpr int64_t kLeastIndexed = 16;
+constexpr size_t kMostIndexed = 3;
 
 /// What the inputs of a task are.
 struct InputKinds {
@@ -135,6 +140,30 @@ std::vector<Case> PlanCases(const KernelSpec& spec, const std::vector<Dims>& siz
   return cases;
 }
 
+namespace {
+
+/// A number whose square is beyond the range of float32.
+constexpr double kSquareOverflows = 1e20;
+
+/// The ends of arrays, as a kernel may index them with its inputs: for each number of elements
+/// the last and some index halfway. One that the kernel as given does not bear is no input.
+std::vector<MinedValues> IndicesOf(const KernelSpec& spec, const Dims& dims) {
+  std::set<int64_t> counts;
+  for (const ArgSpec& arg : spec.args) {
+    const auto shape = ShapeOf(arg, spec, dims);
+    if (!shape || arg.role == Role::kScalar || shape->elements < kLeastIndexed) continue;
+    counts.insert(shape->elements);
+  }
+  std::vector<MinedValues> indices;
+  for (const int64_t count : counts) {
+    if (indices.size() == kMostIndexed) break;
+    indices.push_back({{}, {count / 2, count - 2}});  // mined with the numbers beside them
+  }
+  return indices;
+}
+
+}  // namespace
+
 std::vector<Case> PlanMinedCases(const KernelSpec& spec, const Dims& smallest, uint64_t seed,
                                  const MinedValues& given, const MinedValues& candidates,
                                  MinedPool& pool) {
@@ -150,7 +179,14 @@ std::vector<Case> PlanMinedCases(const KernelSpec& spec, const Dims& smallest, u
   const MinedValues known = UsableOf(given, spec);
   add(ModerateOf(known), {});
   // A number beyond all others makes sums infinite, and the other numbers in them invisible.
-  if (users) add(ExtremeOf(known), {});
+  if (users) {
+    MinedValues extreme = ExtremeOf(known);
+    const auto at = std::ranges::lower_bound(extreme.floats, kSquareOverflows);
+    if (at == extreme.floats.end() || *at != kSquareOverflows)
+      extreme.floats.insert(at, kSquareOverflows);
+    add(UsableOf(extreme, spec), {});
+    for (const MinedValues& indices : IndicesOf(spec, smallest)) add(UsableOf(indices, spec), {});
+  }
   if (!IsCheap(spec, smallest)) return cases;  // each set needs a reference of its own
   const MinedValues news = Without(UsableOf(candidates, spec), known);
   const MinedValues moderate = ModerateOf(news);

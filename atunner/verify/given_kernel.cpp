@@ -11,8 +11,9 @@ namespace {
 /// True if just any integer may lead the kernel astray.
 bool MustStaySmall(const ArgSpec& arg, const InputUses& uses, bool users, bool checks_bounds) {
   if (!users) return true;
-  if (uses.addresses.contains(arg.name)) return true;
-  return !checks_bounds && (!uses.known || uses.loops.contains(arg.name));
+  // A device that checks bounds tells whether the kernel as given bears an index.
+  return !checks_bounds &&
+         (!uses.known || uses.loops.contains(arg.name) || uses.addresses.contains(arg.name));
 }
 
 bool IsState(const ArgSpec& arg, const InputUses& uses, bool checks_bounds) {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "atunner/base/random.h"
 #include "atunner/verify/verifier_session.h"
@@ -21,13 +23,26 @@ constexpr int kRepeatsAtFullSize = 2;
 
 }  // namespace
 
+Result<const TaskBuffers*> Verifier::BuffersOfRepeat(const Case& one,
+                                                     std::unique_ptr<TaskBuffers>& own) {
+  if (!IsLarge(one.dims) || !RequiresEqualBits()) return BuffersAt(one.dims, 1 - one.slot);
+  ATUNNER_TRY(const TaskBuffers* first, BuffersAt(one.dims, one.slot));
+  // The reference is not needed any more: results are compared with those of the first run.
+  oracle_->MakeRoom(first->WrittenBytes());
+  ATUNNER_TRY(TaskBuffers made, TaskBuffers::AllocateBeside(*first, spec_, 1, Lent::kInputs));
+  own = std::make_unique<TaskBuffers>(std::move(made));
+  return own.get();
+}
+
 Result<bool> Verifier::CheckRepeat(Session& session, const Case& one, const Run& first,
                                    const Reference& reference) {
   if (!session.second_module) {
     ATUNNER_TRY(session.second_module, device_.Load(session.candidate.module));
   }
-  ATUNNER_TRY(const TaskBuffers* buffers, BuffersAt(one.dims, 1 - one.slot));
-  ATUNNER_TRY(const BoundPlan plan,
+  std::unique_ptr<TaskBuffers> own;
+  ATUNNER_TRY(const TaskBuffers* buffers, BuffersOfRepeat(one, own));
+  if (IsLarge(one.dims)) first.plan.workspaces.clear();  // the first run is over
+  ATUNNER_TRY(BoundPlan plan,
               BindPlan(device_, session.candidate.plan, spec_, *buffers, Workspaces::kFresh));
   const int repeats = device_.evidence() == Evidence::kPredicted ? kVirtualRepeats
                       : one.dims == spec_.dims                   ? kRepeatsAtFullSize

@@ -74,6 +74,7 @@ struct VerifyOptions {
   double launch_timeout_seconds = 20;
   bool full_size = true;  ///< check at the task's own size, not only at check_dims
   WorkLimits work;        ///< users' kernels on the virtual GPU
+  MemoryLimits memory;    ///< of large tasks on a GPU
 };
 
 /// Why a candidate's launch does not fit the device (registers, shared memory or threads per
@@ -106,8 +107,10 @@ class Verifier {
   bool leaves_unwritten() const { return leaves_unwritten_; }
   JudgeKernels& kernels() { return *kernels_; }
   /// Memory of the task at the size `dims`, allocated on first use. Slots 0 and 1 differ in every
-  /// pointer.
+  /// pointer. Those of a large task (MemoryLimits) lie in the same memory, so that it holds what
+  /// was written to either slot last.
   Result<const TaskBuffers*> BuffersAt(const Dims& dims, uint32_t slot);
+  bool IsLarge(const Dims& dims) const { return options_.memory.IsLarge(device_, spec_, dims); }
   /// Problem sizes at which this candidate is checked; the largest comes last.
   std::vector<Dims> SizesFor(const CandidateKernel& candidate) const;
 
@@ -149,7 +152,8 @@ class Verifier {
   /// The same without repeated runs.
   Result<bool> ExamineOnce(Session& session, const Case& one, const Run& run,
                            const Reference& reference);
-  /// nullptr if the case is optional and the kernel as given does not run on it, which is recorded.
+  /// nullptr if the case is optional, or at a derived size, and the kernel as given does not run on
+  /// it, which is recorded.
   Result<const Reference*> ReferenceOf(Session& session, const TaskBuffers& buffers,
                                        const Case& one);
   /// Arms the guard zones, poisons memory, and copies symbols.
@@ -159,11 +163,14 @@ class Verifier {
   Result<bool> CheckLaunchAndState(Session& session, const Case& one, const Run& run);
   Result<bool> CheckInputs(Session& session, const Case& one, const TaskBuffers& buffers,
                            const std::vector<uint64_t>& before);
-  Result<CompareStats> CompareOutput(const Run& run, const Reference::Output& output);
+  Result<CompareStats> CompareOutput(const Run& run, const Reference& reference, size_t number);
   Result<bool> CheckOutputs(Session& session, const Case& one, const Run& run,
                             const Reference& reference);
   Result<bool> CheckOutput(Session& session, const Case& one, const Run& run,
-                           const Reference::Output& output);
+                           const Reference& reference, size_t number);
+  /// Outputs beside those of slot 0, for two runs that are compared with each other. Those of a
+  /// large task are put into `own` and are gone with it.
+  Result<const TaskBuffers*> BuffersOfRepeat(const Case& one, std::unique_ptr<TaskBuffers>& own);
   /// The same inputs again, in all else different circumstances, must give equal bits.
   Result<bool> CheckRepeat(Session& session, const Case& one, const Run& first,
                            const Reference& reference);

@@ -19,7 +19,7 @@ namespace atunner {
 struct Verifier::Run {
   LoadedModule& module;
   const TaskBuffers& buffers;  ///< hold the drawn inputs
-  const BoundPlan& plan;       ///< for `buffers`
+  BoundPlan& plan;             ///< for `buffers`
   Poison poison;               ///< of outputs and workspaces
   uint64_t block_order = 0;    ///< LaunchOptions::block_order
 };

@@ -2,17 +2,17 @@
 #pragma once
 namespace std {
 
-#define ATUNNER_FUNCTIONAL(NAME, EXPRESSION)                                       \
-  template <class T = void>                                                        \
-  struct NAME {                                                                    \
-    constexpr auto operator()(const T& a, const T& b) const { return EXPRESSION; } \
-  };                                                                               \
-  template <>                                                                      \
-  struct NAME<void> {                                                              \
-    template <class T, class U>                                                    \
-    constexpr auto operator()(const T& a, const U& b) const {                      \
-      return EXPRESSION;                                                           \
-    }                                                                              \
+#define ATUNNER_FUNCTIONAL(NAME, EXPRESSION)                                         \
+  template <class _T = void>                                                         \
+  struct NAME {                                                                      \
+    constexpr auto operator()(const _T& a, const _T& b) const { return EXPRESSION; } \
+  };                                                                                 \
+  template <>                                                                        \
+  struct NAME<void> {                                                                \
+    template <class _T, class _U>                                                    \
+    constexpr auto operator()(const _T& a, const _U& b) const {                      \
+      return EXPRESSION;                                                             \
+    }                                                                                \
   };
 ATUNNER_FUNCTIONAL(plus, a + b)
 ATUNNER_FUNCTIONAL(minus, a - b)

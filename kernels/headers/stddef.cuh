@@ -5,7 +5,7 @@ typedef decltype(static_cast<char*>(nullptr) - static_cast<char*>(nullptr)) ptrd
 #define NULL 0
 #endif
 #ifndef offsetof
-#define offsetof(T, member) __builtin_offsetof(T, member)
+#define offsetof(_T, member) __builtin_offsetof(_T, member)
 #endif
 namespace std {
 using ::size_t, ::ptrdiff_t;

@@ -15,10 +15,10 @@ typedef __nv_bfloat16 BFloat16;
 }  // namespace c10
 namespace at {
 using c10::BFloat16, c10::Half;
-template <class T>
-using opmath_type = std::conditional_t<sizeof(T) == 2 && !std::is_integral<T>::value, float, T>;
-template <class T, bool>
-using acc_type = opmath_type<T>;
+template <class _T>
+using opmath_type = std::conditional_t<sizeof(_T) == 2 && !std::is_integral<_T>::value, float, _T>;
+template <class _T, bool>
+using acc_type = opmath_type<_T>;
 }  // namespace at
 #define C10_DEVICE __device__
 #define C10_HOST_DEVICE __host__ __device__

@@ -227,7 +227,8 @@ __device__ float family_value(const judge::Fill& of, u64 i) {
     case kZeros:
       return 0.0f;
     case kWhole:
-      return 0.5f * (float)((int)((other >> 20) % 129) - 64);
+      // halves, quarters, eighths and sixteenths: a small multiple of some is a half
+      return 0.5f / (float)(1 << ((other >> 40) & 3)) * (float)((int)((other >> 20) % 129) - 64);
     case kMonotone:
       return (float)(-8.0 + 16.0 * (double)i / (double)of.elements);
     default:
@@ -677,8 +678,9 @@ __device__ u64 poison_bits(int dtype, u64 i, judge::Poison poison) {
   return sign << (fields.bits - 1) | exponent << fields.mantissa | fraction;
 }
 
-__device__ bool is_poison(int dtype, const void* data, u64 i, judge::Poison poison) {
-  return raw_bits(size_of(dtype), data, i) == poison_bits(dtype, i, poison);
+/// `data` begins with element `first` of what was poisoned.
+__device__ bool is_poison(int dtype, const void* data, u64 i, judge::Poison poison, u64 first = 0) {
+  return raw_bits(size_of(dtype), data, i) == poison_bits(dtype, first + i, poison);
 }
 
 /// Fills `n` elements with the poison.
@@ -790,7 +792,7 @@ __device__ bool measure(judge::Partial& mine, const judge::Comparison& of, const
   mine.squared_difference += difference * difference;
   mine.squared_reference += r * r;
   mine.sum_reference += r;
-  if (i >= of.elements / 2) mine.squared_reference_second_half += r * r;
+  if (of.first + i >= of.total / 2) mine.squared_reference_second_half += r * r;
   const double along = copysign(difference, y - r) * r;
   mine.fourth_difference += difference * difference * difference * difference;
   mine.along_reference += along;
@@ -864,7 +866,7 @@ extern "C" __global__ void judge_compare(judge::Comparison of) {
     const double y = pair.y, r = pair.r;
     const bool left = bits == kLeftUnwritten;
     const bool poison = of.poisoned && (left || !may_be_result(of, pair, choices, i)) &&
-                        is_poison(of.dtype, data, i, of.poison);
+                        is_poison(of.dtype, data, i, of.poison, of.first);
     bool bad = false;
     if (left) {
       bad = of.poisoned && !poison;

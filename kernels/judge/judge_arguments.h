@@ -50,6 +50,7 @@ struct TwoRuns {
 /// reference holds 64-bit integers, else 0. With `nan_for_infinite` a NaN meets an infinity.
 struct Comparison {
   Word data, reference, elements, key, choices, partial;
+  Word first, total;  // number of the first element of `data` in the output of `total` elements
   Poison poison;
   double scale, largest, element_bound, rounding;
   int dtype, poisoned, choice_slots, integers;

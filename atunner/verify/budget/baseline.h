@@ -33,7 +33,7 @@ class ErrorBaseline {
   /// where the kernels round.
   virtual Result<bool> RunPerturbed(const TaskBuffers& buffers, const RangeOf& elsewhere,
                                     uint64_t seed) = 0;
-  /// Bytes that one run takes beside the task's tensors.
+  /// Bytes that one run, or one with other decisions, takes beside the task's tensors.
   virtual Result<uint64_t> WorkspaceBytes(const Dims& dims) = 0;
   /// The numbers of terms of which an output's elements are sums, as far as they are known.
   virtual TermCounts Terms(const Dims& dims, const std::string& output) const = 0;

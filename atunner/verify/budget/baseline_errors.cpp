@@ -47,7 +47,7 @@ Status BaselineErrors::Measure(const TaskBuffers& buffers, const InputInstance& 
   ATUNNER_RETURN_IF_ERROR(RenewInOuts(buffers, instance));
   ATUNNER_RETURN_IF_ERROR(baseline_.Prepare(buffers));
   ATUNNER_RETURN_IF_ERROR(RenewInOuts(buffers, instance));
-  ATUNNER_TRY(AllStats worst, Run(buffers, reference));
+  ATUNNER_TRY(AllStats worst, Run(buffers, reference, [] { return Status{}; }));
   ATUNNER_RETURN_IF_ERROR(AddNudgedRuns(buffers, instance, reference, worst));
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];
@@ -108,17 +108,19 @@ Status BaselineErrors::AddNudgedRuns(const TaskBuffers& buffers, const InputInst
   return {};
 }
 
-Result<BaselineErrors::AllStats> BaselineErrors::Run(const TaskBuffers& buffers,
-                                                     const Reference& reference) {
+Result<BaselineErrors::AllStats> BaselineErrors::Run(
+    const TaskBuffers& buffers, const Reference& reference,
+    const std::function<Status()>& restore_inputs) {
   const Poison poison = Poison::Fresh();
   ATUNNER_RETURN_IF_ERROR(buffers.PoisonOutputs(context_.kernels, poison));
   const RangeOf in_place = [](const std::string&) { return std::nullopt; };
   ATUNNER_RETURN_IF_ERROR(baseline_.Run(buffers, in_place));
+  ATUNNER_RETURN_IF_ERROR(restore_inputs());
   AllStats stats;
-  for (const Reference::Output& output : reference.outputs) {
-    const TaskBuffers::Tensor& tensor = *buffers.Find(output.name);
+  for (size_t i = 0; i < reference.outputs.size(); ++i) {
+    const TaskBuffers::Tensor& tensor = *buffers.Find(reference.outputs[i].name);
     ATUNNER_TRY(const CompareStats one,
-                CompareWithReference(context_.kernels, output, tensor.address, 1e300,
+                CompareWithReference(context_, buffers, reference, i, tensor.address, 1e300,
                                      TaskBuffers::PoisonOf(tensor, poison)));
     stats.push_back(one);
   }
@@ -148,9 +150,7 @@ Result<BaselineErrors::AllStats> BaselineErrors::RunNudged(const TaskBuffers& bu
                                                            uint64_t seed) {
   ATUNNER_RETURN_IF_ERROR(RenewInOuts(buffers, instance));
   ATUNNER_RETURN_IF_ERROR(NudgeInputs(context_.kernels, buffers, seed));
-  ATUNNER_TRY(AllStats stats, Run(buffers, reference));
-  ATUNNER_RETURN_IF_ERROR(NudgeInputs(context_.kernels, buffers, seed));
-  return stats;
+  return Run(buffers, reference, [&] { return NudgeInputs(context_.kernels, buffers, seed); });
 }
 
 Result<BaselineErrors::AllStats> BaselineErrors::RunNarrowed(const TaskBuffers& buffers,
@@ -162,8 +162,11 @@ Result<BaselineErrors::AllStats> BaselineErrors::RunNarrowed(const TaskBuffers& 
     ATUNNER_RETURN_IF_ERROR(context_.kernels.Narrow(tensor.address, tensor.spec->dtype,
                                                     static_cast<uint64_t>(tensor.shape.elements)));
   }
-  ATUNNER_TRY(AllStats stats, Run(buffers, reference));
-  ATUNNER_RETURN_IF_ERROR(buffers.DrawInputs(context_.kernels, instance));
+  // In-out tensors hold results until they are compared; a task with such has no parts.
+  const auto draw = [&] { return buffers.DrawInputs(context_.kernels, instance); };
+  ATUNNER_TRY(AllStats stats, Run(buffers, reference,
+                                  [&]() -> Status { return reference.parts ? draw() : Status{}; }));
+  ATUNNER_RETURN_IF_ERROR(draw());
   return stats;
 }
 

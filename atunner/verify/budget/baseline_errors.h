@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,10 @@ class BaselineErrors {
   /// small task amplifies roundings, and keeps the larger errors in `worst`.
   Status AddNudgedRuns(const TaskBuffers& buffers, const InputInstance& instance,
                        const Reference& reference, AllStats& worst);
-  Result<AllStats> Run(const TaskBuffers& buffers, const Reference& reference);
+  /// `restore_inputs` is called before the results are compared: a reference in parts is computed
+  /// from the inputs.
+  Result<AllStats> Run(const TaskBuffers& buffers, const Reference& reference,
+                       const std::function<Status()>& restore_inputs);
   Result<AllStats> RunNudged(const TaskBuffers& buffers, const InputInstance& instance,
                              const Reference& reference, uint64_t seed);
   /// A run on inputs rounded to the next narrower type; restores the inputs afterwards.

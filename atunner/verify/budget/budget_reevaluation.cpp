@@ -13,7 +13,9 @@ namespace {
 
 constexpr int kSmallTaskDraws = 8;
 constexpr int kLargeTaskDraws = 3;
-constexpr double kMostSeconds = 10;  // no draw begins later than this after the first
+// No draw begins later than this after the first.
+constexpr double kMostSeconds = 10;
+constexpr double kMostSecondsOfLarge = 2;
 
 /// Where the reference is zero everywhere, relative errors need another scale: the rms of what the
 /// perturbed baseline runs return. One element may then be as large as all of them together.
@@ -40,15 +42,15 @@ Status BudgetReevaluation::RunPerturbedOnce(const TaskBuffers& buffers, const Ra
 Status BudgetReevaluation::PerturbErrors(const TaskBuffers& buffers, const InputInstance& instance,
                                          Reference& reference, const ScratchOutputs& outputs) {
   const int draws = reference.small() ? kSmallTaskDraws : kLargeTaskDraws;
-  const double start = SystemClock().Now();
+  const bool large = context_.memory.IsLarge(context_.device, context_.spec, buffers.dims());
+  const double ends = SystemClock().Now() + (large ? kMostSecondsOfLarge : kMostSeconds);
   const RangeOf elsewhere = RangesOf(reference, outputs);
-  for (int draw = 0; draw < draws && SystemClock().Now() - start < kMostSeconds; ++draw) {
+  for (int draw = 0; draw < draws && SystemClock().Now() < ends; ++draw) {
     ATUNNER_RETURN_IF_ERROR(
         RunPerturbedOnce(buffers, elsewhere, Mix64(instance.seed + 0x9e11 + draw)));
     for (size_t i = 0; i < reference.outputs.size(); ++i) {
-      ATUNNER_TRY(
-          const CompareStats one,
-          CompareWithReference(context_.kernels, reference.outputs[i], outputs[i]->address()));
+      ATUNNER_TRY(const CompareStats one,
+                  CompareWithReference(context_, buffers, reference, i, outputs[i]->address()));
       reference.outputs[i].baseline.TakeLarger(one);
     }
   }
@@ -83,7 +85,7 @@ Result<bool> BudgetReevaluation::Widen(const TaskBuffers& buffers, const InputIn
     Reference::Output& output = reference.outputs[i];
     if (perturbs) MeasureZerosByErrors(output);
     ATUNNER_RETURN_IF_ERROR(
-        decisions_.UpdateBudget(buffers, output, (*outputs)[i]->address(), first));
+        decisions_.UpdateBudget(buffers, reference, i, (*outputs)[i]->address(), first));
   }
   return sampled || perturbs;
 }

@@ -14,18 +14,26 @@ namespace {
 constexpr int kDrawsPerRound = 24;
 constexpr int kMostRounds = 3;
 constexpr double kMostSeconds = 10;  // per round
+/// Decisions of a large task are recorded only where that takes up to this share of the memory
+/// that the judge may have, since eight references keep them; and for so long.
+constexpr uint64_t kSlotsShare = 32;
+constexpr double kMostSecondsOfLarge = 2;
 
 /// Smallest relative error that no order of summation explains, so that a decision is the cause.
 double DecisionError(const Reference::Output& output) {
   return DefaultBudget(output.dtype, {}, output.scale).norm;
 }
 
+int32_t SlotsOf(const DecisionKernels& decisions, const Reference::Output& output) {
+  const bool is_index = decisions.index_outputs.contains(output.name);
+  return is_index ? DecisionSlots::kIndices : DecisionSlots::kRange;
+}
+
 }  // namespace
 
 Status DecisionSampler::AllocateSlots(const DecisionKernels& decisions, Reference& reference) {
   for (Reference::Output& output : reference.outputs) {
-    const bool is_index = decisions.index_outputs.contains(output.name);
-    output.decision_slots.slots = is_index ? DecisionSlots::kIndices : DecisionSlots::kRange;
+    output.decision_slots.slots = SlotsOf(decisions, output);
     const uint64_t bytes = output.elements * static_cast<uint64_t>(output.decision_slots.slots) *
                            sizeof(double);
     ATUNNER_TRY(output.decision_memory, context_.device.Allocate(bytes));
@@ -36,6 +44,16 @@ Status DecisionSampler::AllocateSlots(const DecisionKernels& decisions, Referenc
   return {};
 }
 
+bool DecisionSampler::HasRoom(const Dims& dims, const DecisionKernels& decisions,
+                              const Reference& reference) const {
+  if (!IsLarge(dims)) return true;
+  if (reference.parts != nullptr) return false;
+  uint64_t bytes = 0;
+  for (const Reference::Output& output : reference.outputs)
+    bytes += output.elements * static_cast<uint64_t>(SlotsOf(decisions, output)) * sizeof(double);
+  return bytes <= context_.memory.Extra(context_.spec, dims) / kSlotsShare;
+}
+
 Status DecisionSampler::MeasureBaseline(const TaskBuffers& buffers, Reference& reference,
                                         const ScratchOutputs& outputs) {
   // Under `fast` the error was measured on narrowed inputs, whose decisions are others.
@@ -44,7 +62,7 @@ Status DecisionSampler::MeasureBaseline(const TaskBuffers& buffers, Reference& r
   for (size_t i = 0; i < reference.outputs.size(); ++i) {
     Reference::Output& output = reference.outputs[i];
     ATUNNER_TRY(const CompareStats plain,
-                CompareWithReference(context_.kernels, output, outputs[i]->address(),
+                CompareWithReference(context_, buffers, reference, i, outputs[i]->address(),
                                      DecisionError(output)));
     if (plain.undetermined > 0) output.baseline = plain;
   }
@@ -71,14 +89,17 @@ Status DecisionSampler::Draw(const TaskBuffers& buffers, const Reference& refere
 Result<bool> DecisionSampler::Sample(const TaskBuffers& buffers, const InputInstance& instance,
                                      Reference& reference, const ScratchOutputs& outputs) {
   ATUNNER_TRY(const DecisionKernels* decisions, baseline_.Decisions(buffers.dims()));
-  if (decisions == nullptr || reference.decision_rounds == kMostRounds) return false;
+  if (decisions == nullptr || reference.decision_rounds == kMostRounds ||
+      !HasRoom(buffers.dims(), *decisions, reference))
+    return false;
   ATUNNER_TRY(const std::optional<ScratchOutputs> replayed,
               AllocateScratchOutputs(context_, baseline_, buffers, reference));
   if (!replayed) return false;
   const bool first = reference.decision_rounds++ == 0;
   if (first) ATUNNER_RETURN_IF_ERROR(AllocateSlots(*decisions, reference));
-  const double start = SystemClock().Now();
-  for (int draw = 0; draw < kDrawsPerRound && SystemClock().Now() - start < kMostSeconds; ++draw) {
+  const double ends = SystemClock().Now() +
+                      (IsLarge(buffers.dims()) ? kMostSecondsOfLarge : kMostSeconds);
+  for (int draw = 0; draw < kDrawsPerRound && SystemClock().Now() < ends; ++draw) {
     const uint64_t seed = Mix64(instance.seed + 0xc401ce +
                                 static_cast<uint64_t>(draw + 1000 * reference.decision_rounds));
     ATUNNER_RETURN_IF_ERROR(Draw(buffers, reference, outputs, *replayed, seed));
@@ -96,25 +117,25 @@ Status DecisionSampler::SampleBaseline(const TaskBuffers& buffers, const InputIn
       });
   if (!decided_otherwise || instance.family == InputFamily::kNan) return {};
   ATUNNER_TRY(const DecisionKernels* decisions, baseline_.Decisions(buffers.dims()));
-  if (decisions == nullptr) return {};
+  if (decisions == nullptr || !HasRoom(buffers.dims(), *decisions, reference)) return {};
   ATUNNER_TRY(const std::optional<ScratchOutputs> outputs,
               AllocateScratchOutputs(context_, baseline_, buffers, reference));
   if (!outputs) return {};
   ATUNNER_TRY(const bool sampled, Sample(buffers, instance, reference, *outputs));
   for (size_t i = 0; sampled && i < reference.outputs.size(); ++i) {
-    ATUNNER_RETURN_IF_ERROR(
-        UpdateBudget(buffers, reference.outputs[i], (*outputs)[i]->address(), true));
+    ATUNNER_RETURN_IF_ERROR(UpdateBudget(buffers, reference, i, (*outputs)[i]->address(), true));
   }
   return {};
 }
 
-Status DecisionSampler::UpdateBudget(const TaskBuffers& buffers, Reference::Output& output,
-                                     DeviceAddress plain, bool renew) {
+Status DecisionSampler::UpdateBudget(const TaskBuffers& buffers, Reference& reference,
+                                     size_t number, DeviceAddress plain, bool renew) {
+  Reference::Output& output = reference.outputs[number];
   if (renew) errors_.SetBudget(buffers.dims(), output);
-  ATUNNER_TRY(const CompareStats one,
-              CompareWithReference(context_.kernels, output, plain, output.budget.element));
+  ATUNNER_TRY(const CompareStats one, CompareWithReference(context_, buffers, reference, number,
+                                                           plain, output.budget.element));
   output.undetermined = one.undetermined;
-  return TestTrivialOutputs(context_, buffers, output);
+  return TestTrivialOutputs(context_, buffers, reference, number);
 }
 
 }  // namespace atunner

@@ -38,10 +38,17 @@ class DecisionSampler {
                         Reference& reference);
   /// Recomputes the undetermined elements of an output, and with `renew` its budget. `plain` holds
   /// the output of a baseline run.
-  Status UpdateBudget(const TaskBuffers& buffers, Reference::Output& output, DeviceAddress plain,
-                      bool renew);
+  Status UpdateBudget(const TaskBuffers& buffers, Reference& reference, size_t number,
+                      DeviceAddress plain, bool renew);
 
  private:
+  bool IsLarge(const Dims& dims) const {
+    return context_.memory.IsLarge(context_.device, context_.spec, dims);
+  }
+  /// False for a large task whose recorded decisions would take too much memory. Its budget then
+  /// has the baseline's own decisions in it.
+  bool HasRoom(const Dims& dims, const DecisionKernels& decisions,
+               const Reference& reference) const;
   Status AllocateSlots(const DecisionKernels& decisions, Reference& reference);
   /// Measures the baseline's error again, where the recorded decisions count as no error.
   Status MeasureBaseline(const TaskBuffers& buffers, Reference& reference,

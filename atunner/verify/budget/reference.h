@@ -1,6 +1,7 @@
 // The right answer to one input instance at one problem size, with the error budget of candidates.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,8 @@
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/verify/budget/error_budget.h"
 #include "atunner/verify/launch/judge_kernels.h"
+#include "atunner/verify/launch/memory_limits.h"
+#include "atunner/verify/launch/task_buffers.h"
 
 namespace atunner {
 
@@ -20,6 +23,31 @@ struct OracleContext {
   Compiler& compiler;
   JudgeKernels& kernels;
   const KernelSpec& spec;
+  MemoryLimits memory = {};
+};
+
+struct Reference;
+
+/// Computes a reference that is too large to be kept, part by part, whenever something is compared
+/// with it.
+class ReferenceParts {
+ public:
+  /// One part of all outputs.
+  struct Part {
+    int64_t number = 0;
+    /// By output: elements from `first`, not masked
+    struct Values {
+      DeviceAddress address = 0;
+      uint64_t first = 0;
+      uint64_t elements = 0;
+    };
+    std::vector<Values> outputs;
+  };
+  virtual ~ReferenceParts() = default;
+  /// `buffers` hold the instance's inputs. The memory of a part is reused for the next, and zeroed
+  /// at the end: a later candidate finds nothing in it.
+  virtual Status Visit(const TaskBuffers& buffers, const Reference& reference,
+                       const std::function<Status(const Part&)>& visit) = 0;
 };
 
 /// The float64 results of a task, masked in device memory.
@@ -59,12 +87,17 @@ struct Reference {
   };
   std::vector<Output> outputs;
   uint64_t bytes = 0;
+  /// Not null: the values are never kept, `masked` is null and `bytes` is their size all the same.
+  ReferenceParts* parts = nullptr;
   bool reevaluated = false;  ///< whether the budget was re-evaluated
   int decision_rounds = 0;   ///< rounds of DecisionSampler so far
 
   /// Frees the values. Budgets and statistics stay, so that only the values need be computed again.
   void DropValues();
+  /// True if it can be compared with: its values are kept, or computed in parts.
   bool HasValues() const;
+  /// Bytes of device memory that it takes.
+  uint64_t HeldBytes() const;
 
   /// Less than 8 MiB in float64: one element's error weighs in the norm, and several runs cost
   /// little.
@@ -76,9 +109,16 @@ struct Reference {
   bool mostly_undetermined() const;
 };
 
+/// Statistics of `request.data` against the reference's output with the number `output`, whose
+/// values the request need not name. Data 0 stands for the reference itself. `buffers` hold the
+/// instance's inputs.
+Result<CompareStats> CompareWith(const OracleContext& context, const TaskBuffers& buffers,
+                                 const Reference& reference, size_t output, CompareRequest request);
+
 /// Statistics of `data`, in the output's type, against the reference. Elements whose error is
 /// beyond `element_bound` are counted. `poison` filled the data before the run.
-Result<CompareStats> CompareWithReference(JudgeKernels& kernels, const Reference::Output& output,
+Result<CompareStats> CompareWithReference(const OracleContext& context, const TaskBuffers& buffers,
+                                          const Reference& reference, size_t output,
                                           DeviceAddress data, double element_bound = 1e300,
                                           const std::optional<Poison>& poison = {});
 

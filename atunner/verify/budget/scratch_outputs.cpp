@@ -9,6 +9,15 @@ constexpr double kMostMemory = 0.5;  // share of the free memory
 /// Versions of the workspaces in a perturbed run, and copies of operands.
 constexpr uint64_t kWorkspaceCopies = 4;
 
+/// Bytes that may be taken now: of a large task, what the reference leaves of the judge's share.
+uint64_t MostBytes(const OracleContext& context, const Dims& dims, const Reference& reference,
+                   uint64_t free_bytes) {
+  const auto most = static_cast<uint64_t>(kMostMemory * static_cast<double>(free_bytes));
+  if (!context.memory.IsLarge(context.device, context.spec, dims)) return most;
+  const uint64_t extra = context.memory.Extra(context.spec, dims);
+  return std::min(most, extra - std::min(extra, reference.HeldBytes()));
+}
+
 }  // namespace
 
 Result<std::optional<ScratchOutputs>> AllocateScratchOutputs(const OracleContext& context,
@@ -18,10 +27,9 @@ Result<std::optional<ScratchOutputs>> AllocateScratchOutputs(const OracleContext
   ATUNNER_TRY(const uint64_t workspace_bytes, baseline.WorkspaceBytes(buffers.dims()));
   uint64_t bytes = kWorkspaceCopies * workspace_bytes;
   for (const TaskBuffers::Tensor& tensor : buffers.tensors())
-    bytes += static_cast<uint64_t>(tensor.shape.bytes);
+    bytes += tensor.is_output() ? 2 * static_cast<uint64_t>(tensor.shape.bytes) : 0;
   ATUNNER_TRY(const uint64_t free_bytes, context.device.FreeBytes());
-  if (static_cast<double>(bytes) > kMostMemory * static_cast<double>(free_bytes))
-    return std::nullopt;
+  if (bytes > MostBytes(context, buffers.dims(), reference, free_bytes)) return std::nullopt;
   ScratchOutputs outputs;
   for (const Reference::Output& output : reference.outputs) {
     ATUNNER_TRY(outputs.emplace_back(),

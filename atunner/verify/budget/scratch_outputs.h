@@ -14,8 +14,9 @@ namespace atunner {
 /// One buffer per output, in the order of Reference::outputs.
 using ScratchOutputs = std::vector<std::unique_ptr<Buffer>>;
 
-/// nullopt if these and the baseline's workspaces, several times over as perturbed runs have them,
-/// would take more than half of the free memory.
+/// nullopt if two sets of these and the baseline's workspaces, several times over as perturbed runs
+/// have them, would take more than half of the free memory or, for a large task, more than what
+/// the reference leaves of MemoryLimits::Extra.
 Result<std::optional<ScratchOutputs>> AllocateScratchOutputs(const OracleContext& context,
                                                              ErrorBaseline& baseline,
                                                              const TaskBuffers& buffers,

@@ -16,19 +16,12 @@ constexpr const char* kConstant = "a constant";
 
 /// Compares `data` as if a candidate had returned it, once within the task's tolerance and once
 /// within the budget that there would be without.
-Status CompareOne(const OracleContext& context, Reference::Output& output, std::string what,
-                  DeviceAddress data, DType dtype) {
-  CompareRequest request{.data = data,
-                         .dtype = dtype,
-                         .reference = output.masked->address(),
-                         .elements = output.elements,
-                         .key = output.key,
-                         .scale = output.scale,
-                         .element_bound = output.budget.element,
-                         .poison = {},
-                         .decisions = {},
-                         .reference_dtype = output.stored};
-  ATUNNER_TRY(const CompareStats stats, context.kernels.Compare(request));
+Status CompareOne(const OracleContext& context, const TaskBuffers& buffers, Reference& reference,
+                  size_t number, std::string what, DeviceAddress data, DType dtype) {
+  Reference::Output& output = reference.outputs[number];
+  const CompareRequest request{
+      .data = data, .dtype = dtype, .scale = output.scale, .element_bound = output.budget.element};
+  ATUNNER_TRY(const CompareStats stats, CompareWith(context, buffers, reference, number, request));
   const double rms = output.self.finite ? std::sqrt(output.self.squared_reference /
                                                     static_cast<double>(output.self.finite))
                                         : 0.0;
@@ -39,27 +32,32 @@ Status CompareOne(const OracleContext& context, Reference::Output& output, std::
   return {};
 }
 
-Status CompareConstant(const OracleContext& context, const TaskBuffers::Tensor& tensor,
-                       Reference::Output& output, std::string what, double value) {
+Status CompareConstant(const OracleContext& context, const TaskBuffers& buffers,
+                       Reference& reference, size_t number, std::string what, double value) {
+  const Reference::Output& output = reference.outputs[number];
+  const TaskBuffers::Tensor& tensor = *buffers.Find(output.name);
   ArgSpec constant = *tensor.spec;
   constant.fill = {};
   constant.fill.kind = Fill::Kind::kConstant;
   constant.fill.low = value;
   ATUNNER_RETURN_IF_ERROR(
       context.kernels.FillTensor(tensor.address, constant, output.elements, tensor.position, {}));
-  return CompareOne(context, output, std::move(what), tensor.address, output.dtype);
+  return CompareOne(context, buffers, reference, number, std::move(what), tensor.address,
+                    output.dtype);
 }
 
-Status CompareCopies(const OracleContext& context, const TaskBuffers& buffers,
-                     Reference::Output& output) {
+Status CompareCopies(const OracleContext& context, const TaskBuffers& buffers, Reference& reference,
+                     size_t number) {
+  const Reference::Output& output = reference.outputs[number];
   const auto sources = SourcesOf(context.spec, output.name);
   for (const TaskBuffers::Tensor& tensor : buffers.tensors()) {
     if (tensor.spec->role != Role::kInput || !IsFloat(tensor.spec->dtype) ||
         static_cast<uint64_t>(tensor.shape.elements) != output.elements)
       continue;
     if (sources && std::ranges::find(*sources, tensor.spec->name) == sources->end()) continue;
-    ATUNNER_RETURN_IF_ERROR(CompareOne(context, output, "a copy of '" + tensor.spec->name + "'",
-                                       tensor.address, tensor.spec->dtype));
+    ATUNNER_RETURN_IF_ERROR(CompareOne(context, buffers, reference, number,
+                                       "a copy of '" + tensor.spec->name + "'", tensor.address,
+                                       tensor.spec->dtype));
   }
   return {};
 }
@@ -79,17 +77,17 @@ bool StatesTolerance(const KernelSpec& spec) {
 
 Status CompareTrivialOutputs(const OracleContext& context, const TaskBuffers& buffers,
                              Reference& reference) {
-  for (Reference::Output& output : reference.outputs) {
+  for (size_t i = 0; i < reference.outputs.size(); ++i) {
+    Reference::Output& output = reference.outputs[i];
     output.trivial.clear();
     if (!IsFloat(output.dtype) || output.overflows || !(output.self.squared_reference > 0))
       continue;
-    const TaskBuffers::Tensor& tensor = *buffers.Find(output.name);
-    ATUNNER_RETURN_IF_ERROR(CompareConstant(context, tensor, output, kZeros, 0));
+    ATUNNER_RETURN_IF_ERROR(CompareConstant(context, buffers, reference, i, kZeros, 0));
     if (output.elements > 1) {  // a single number is a constant
       const double mean = output.self.sum_reference / static_cast<double>(output.self.finite);
-      ATUNNER_RETURN_IF_ERROR(CompareConstant(context, tensor, output, kConstant, mean));
+      ATUNNER_RETURN_IF_ERROR(CompareConstant(context, buffers, reference, i, kConstant, mean));
     }
-    ATUNNER_RETURN_IF_ERROR(CompareCopies(context, buffers, output));
+    ATUNNER_RETURN_IF_ERROR(CompareCopies(context, buffers, reference, i));
   }
   return {};
 }

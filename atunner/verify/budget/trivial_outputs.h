@@ -8,9 +8,9 @@
 
 namespace atunner {
 
-/// Sets `output.discriminates`: false if a trivial output would be within the budget, or if the
-/// output overflows. `buffers` hold the instance's inputs.
+/// Sets `discriminates` of the output with that number: false if a trivial output would be within
+/// the budget, or if the output overflows. `buffers` hold the instance's inputs.
 Status TestTrivialOutputs(const OracleContext& context, const TaskBuffers& buffers,
-                          Reference::Output& output);
+                          Reference& reference, size_t number);
 
 }  // namespace atunner

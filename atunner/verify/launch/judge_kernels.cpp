@@ -47,28 +47,32 @@ judge::Poison ArgumentOf(const Poison& poison) {
   return {.key = poison.key, .flipped = poison.flipped, .unused = 0};
 }
 
+CompareStats StatsOf(const judge::Partial& part) {
+  CompareStats stats;
+  stats.squared_difference = part.squared_difference;
+  stats.squared_reference = part.squared_reference;
+  stats.sum_reference = part.sum_reference;
+  stats.squared_reference_second_half = part.squared_reference_second_half;
+  stats.fourth_difference = part.fourth_difference;
+  stats.along_reference = part.along_reference;
+  stats.squared_along = part.squared_along;
+  stats.worst = part.worst;
+  stats.finite = part.finite;
+  stats.unwritten = part.unwritten;
+  stats.lost_nan = part.lost_nan;
+  stats.new_nonfinite = part.new_nonfinite;
+  stats.beyond = part.beyond;
+  stats.inexact = part.unsure;
+  stats.lost_digits = part.lost;
+  stats.undetermined = part.undetermined;
+  stats.first_bad = part.first_bad;
+  return stats;
+}
+
 /// Adds up what the blocks of a comparison found.
 CompareStats Sum(std::span<const judge::Partial> partials) {
   CompareStats stats;
-  for (const judge::Partial& part : partials) {
-    stats.squared_difference += part.squared_difference;
-    stats.squared_reference += part.squared_reference;
-    stats.sum_reference += part.sum_reference;
-    stats.squared_reference_second_half += part.squared_reference_second_half;
-    stats.fourth_difference += part.fourth_difference;
-    stats.along_reference += part.along_reference;
-    stats.squared_along += part.squared_along;
-    stats.worst = std::max(stats.worst, part.worst);
-    stats.finite += part.finite;
-    stats.unwritten += part.unwritten;
-    stats.lost_nan += part.lost_nan;
-    stats.new_nonfinite += part.new_nonfinite;
-    stats.beyond += part.beyond;
-    stats.inexact += part.unsure;
-    stats.lost_digits += part.lost;
-    stats.undetermined += part.undetermined;
-    stats.first_bad = std::min<uint64_t>(stats.first_bad, part.first_bad);
-  }
+  for (const judge::Partial& part : partials) stats.AddPart(StatsOf(part));
   return stats;
 }
 
@@ -100,6 +104,28 @@ void CompareStats::TakeLarger(const CompareStats& other, double times) {
   inexact = std::max(inexact, static_cast<uint64_t>(times * static_cast<double>(other.inexact)));
   squared_difference = std::max(squared_difference, times * times * other.squared_difference);
   worst = std::max(worst, times * other.worst);
+}
+
+void CompareStats::AddPart(const CompareStats& part) {
+  squared_difference += part.squared_difference;
+  squared_reference += part.squared_reference;
+  sum_reference += part.sum_reference;
+  squared_reference_second_half += part.squared_reference_second_half;
+  fourth_difference += part.fourth_difference;
+  along_reference += part.along_reference;
+  squared_along += part.squared_along;
+  worst = std::max(worst, part.worst);
+  finite += part.finite;
+  unwritten += part.unwritten;
+  lost_nan += part.lost_nan;
+  new_nonfinite += part.new_nonfinite;
+  beyond += part.beyond;
+  inexact += part.inexact;
+  lost_digits += part.lost_digits;
+  undetermined += part.undetermined;
+  first_bad = std::min(first_bad, part.first_bad);
+  elements += part.elements;
+  scale = part.scale;
 }
 
 std::string ArchitectureFor(const Device& device) {
@@ -386,6 +412,8 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
                                      .key = request.key,
                                      .choices = request.decisions.address,
                                      .partial = scratch_->address(),
+                                     .first = request.first,
+                                     .total = std::max(request.total, request.elements),
                                      .poison = ArgumentOf(request.poison.value_or(Poison{})),
                                      .scale = request.scale,
                                      .largest = LargestFinite(request.dtype),
@@ -403,6 +431,7 @@ Result<CompareStats> JudgeKernels::Compare(const CompareRequest& request) {
   ATUNNER_RETURN_IF_ERROR(
       device_.CopyOut(std::as_writable_bytes(std::span(partials)), scratch_->address()));
   CompareStats stats = Sum(partials);
+  if (stats.first_bad != ~uint64_t{0}) stats.first_bad += request.first;
   stats.elements = request.elements;
   stats.scale = request.scale;
   return stats;

@@ -58,6 +58,8 @@ struct CompareStats {
   /// Keeps the larger errors of two runs against the same reference; the other's count `times`
   /// over.
   void TakeLarger(const CompareStats& other, double times = 1);
+  /// Adds the statistics of another part of the same output.
+  void AddPart(const CompareStats& part);
 };
 
 /// Values that other correct kernels may have in place of the reference's, because a data-dependent
@@ -84,6 +86,8 @@ struct CompareRequest {
   DecisionSlots decisions;
   /// Type of the reference's elements: float64, or the output's own if these are 64-bit integers
   DType reference_dtype = DType::kFloat64;
+  uint64_t first = 0;  ///< number of the first element of `data` in the output, if it is a part
+  uint64_t total = 0;  ///< elements of the whole output; 0 = `elements`
   /// A NaN in place of an infinity is right: another formula may subtract infinities
   bool nan_for_infinite = false;
 };

@@ -76,13 +76,13 @@ Result<TaskBuffers::Tensor> TaskBuffers::AllocateTensor(const KernelSpec& spec, 
 }
 
 Result<TaskBuffers> TaskBuffers::AllocateBeside(const TaskBuffers& lender, const KernelSpec& spec,
-                                                uint32_t skew) {
+                                                uint32_t skew, Lent what) {
   TaskBuffers buffers(*lender.device_);
   buffers.dims_ = lender.dims_;
   buffers.guard_bytes_ = lender.guard_bytes_;
   for (const Tensor& lent : lender.tensors_) {
     Tensor& tensor = buffers.tensors_.emplace_back();
-    if (lent.spec->role != Role::kInput) {
+    if (what == Lent::kInputs && lent.spec->role != Role::kInput) {
       ATUNNER_TRY(tensor, buffers.AllocateTensor(spec, lent.position, skew));
       continue;
     }
@@ -94,14 +94,15 @@ Result<TaskBuffers> TaskBuffers::AllocateBeside(const TaskBuffers& lender, const
       tensor.spec = tensor.bound.get();
     }
     tensor.address = lent.address + (lender.guard_bytes_ == 0 ? 0 : skew * kSkewBytes);
+    tensor.addresses = lent.addresses;
   }
   return buffers;
 }
 
-uint64_t TaskBuffers::ReadOnlyBytes() const {
+uint64_t TaskBuffers::WrittenBytes() const {
   uint64_t bytes = 0;
   for (const Tensor& tensor : tensors_)
-    bytes += tensor.spec->role == Role::kInput ? static_cast<uint64_t>(tensor.shape.bytes) : 0;
+    bytes += tensor.is_output() ? static_cast<uint64_t>(tensor.shape.bytes) : 0;
   return bytes;
 }
 

@@ -28,6 +28,12 @@
 
 namespace atunner {
 
+/// The tensors whose memory a set of buffers lends to another one.
+enum class Lent : uint8_t {
+  kInputs,  ///< those that no kernel may write
+  kAll,     ///< all: what is written to one set changes the other
+};
+
 /// The tensors of a spec, each in its own allocation.
 class TaskBuffers {
  public:
@@ -53,13 +59,13 @@ class TaskBuffers {
   /// in their pointers' low bits.
   static Result<TaskBuffers> Allocate(Device& device, const KernelSpec& spec, const Dims& dims,
                                       uint32_t skew);
-  /// The same beside another set of the same size, skew 0: inputs that no kernel may write are in
-  /// its memory, further up by the skew, so that one set's inputs must be drawn anew after the
-  /// other's. `lender` must outlive the result.
+  /// The same beside another set of the same size, skew 0: what is lent is in its memory, further
+  /// up by the skew, so that one set's inputs must be drawn anew after the other's. `lender` must
+  /// outlive the result.
   static Result<TaskBuffers> AllocateBeside(const TaskBuffers& lender, const KernelSpec& spec,
-                                            uint32_t skew);
-  /// Bytes of the inputs that no kernel may write.
-  uint64_t ReadOnlyBytes() const;
+                                            uint32_t skew, Lent lent);
+  /// Bytes of the tensors that kernels write.
+  uint64_t WrittenBytes() const;
 
   const Dims& dims() const { return dims_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }

@@ -7,6 +7,16 @@
 #include "atunner/model/kernel/tensor_totals.h"
 
 namespace atunner {
+namespace {
+
+/// Shares of MemoryLimits::Extra that slices of a large task may take: a part of the reference, a
+/// reference that is kept whole, and the intermediate values of one run, which a perturbed run has
+/// four times.
+constexpr uint64_t kPartShare = 4;
+constexpr uint64_t kWholeShare = 2;
+constexpr uint64_t kPerturbedShare = 8;
+
+}  // namespace
 
 OperatorBaseline::OperatorBaseline(const OracleContext& context, const Operator& op,
                                    uint64_t most_bytes)
@@ -15,19 +25,68 @@ OperatorBaseline::OperatorBaseline(const OracleContext& context, const Operator&
   SplitIntoSlices(most_bytes);
 }
 
-void OperatorBaseline::SplitIntoSlices(uint64_t most_bytes) {
-  const auto fits = [&](const KernelSpec& spec) {
-    uint64_t bytes = 0;
-    const auto plan = Resolve(operator_.OracleKernel(spec).plan, spec.dims, spec.attributes);
-    if (!plan) return false;
-    for (const ConcreteWorkspace& workspace : plan->workspaces) bytes += workspace.bytes;
-    return bytes <= most_bytes;
-  };
-  if (fits(context_.spec)) return;
-  if (auto tasks = operator_.SplitIntoEqualTasks(context_.spec, fits)) {
-    sliced_.spec = std::move(tasks->each);
-    sliced_.slices = tasks->count;
+namespace {
+
+/// Bytes of a plan's workspaces; nullopt if it has no valid sizes.
+std::optional<uint64_t> WorkspacesOf(const LaunchPlan& plan, const KernelSpec& spec,
+                                     const Dims& dims) {
+  const auto resolved = Resolve(plan, dims, spec.attributes);
+  if (!resolved) return std::nullopt;
+  uint64_t bytes = 0;
+  for (const ConcreteWorkspace& workspace : resolved->workspaces) bytes += workspace.bytes;
+  return bytes;
+}
+
+/// Bytes of all outputs in float64.
+uint64_t ReferenceBytes(const KernelSpec& spec) {
+  uint64_t bytes = 0;
+  for (const ArgSpec& arg : spec.args) {
+    const auto shape = ShapeOf(arg, spec, spec.dims);
+    if (arg.role != Role::kInput && arg.role != Role::kScalar && shape)
+      bytes += static_cast<uint64_t>(shape->elements) * sizeof(double);
   }
+  return bytes;
+}
+
+}  // namespace
+
+void OperatorBaseline::SplitIntoSlices(uint64_t most_bytes) {
+  const auto has_small_workspaces = [&](const KernelSpec& spec) {
+    const auto bytes = WorkspacesOf(operator_.OracleKernel(spec).plan, spec, spec.dims);
+    return bytes && *bytes <= most_bytes;
+  };
+  const KernelSpec& whole = context_.spec;
+  const bool large = context_.memory.IsLarge(context_.device, whole, whole.dims);
+  const uint64_t extra = context_.memory.Extra(whole, whole.dims);
+  const auto fits_large = [&](const KernelSpec& spec) {
+    if (!has_small_workspaces(spec) || ReferenceBytes(spec) > extra / kPartShare) return false;
+    const uint64_t one_run = PerturbedBytes(spec, spec.dims).value_or(extra);
+    return one_run <= extra / kPerturbedShare;
+  };
+  const auto split = [&](const auto& fits) {
+    const auto tasks = operator_.SplitIntoEqualTasks(whole, fits);
+    if (!tasks) return false;
+    sliced_.spec = tasks->each;
+    sliced_.slices = tasks->count;
+    return true;
+  };
+  if (large && (ReferenceBytes(whole) > extra / kWholeShare ||
+                PerturbedBytes(whole, whole.dims).value_or(extra) > extra / kPerturbedShare)) {
+    const auto has_small_parts = [&](const KernelSpec& spec) {
+      return has_small_workspaces(spec) && ReferenceBytes(spec) <= extra / kPartShare;
+    };
+    if (split(fits_large) || split(has_small_parts)) return;
+  }
+  if (!has_small_workspaces(whole)) split(has_small_workspaces);
+}
+
+std::optional<uint64_t> OperatorBaseline::PerturbedBytes(const KernelSpec& spec,
+                                                         const Dims& dims) const {
+  const auto plain = WorkspacesOf(operator_.ErrorBaseline(spec).plan, spec, dims);
+  const auto decisions = operator_.Decisions(spec);
+  if (!plain || !decisions) return plain;
+  const auto deciding = WorkspacesOf(decisions->kernel.plan, spec, dims);
+  return deciding ? std::optional(std::max(*plain, *deciding)) : std::nullopt;
 }
 
 Result<OperatorBaseline::Programs*> OperatorBaseline::WithBaseline(const Dims& dims) {
@@ -126,12 +185,12 @@ Result<bool> OperatorBaseline::RunPerturbed(const TaskBuffers& buffers, const Ra
 }
 
 Result<uint64_t> OperatorBaseline::WorkspaceBytes(const Dims& dims) {
-  ATUNNER_TRY(const Programs* programs, WithBaseline(dims));
-  ATUNNER_TRY(const ConcretePlan plan,
-              Resolve(programs->baseline->plan, dims, programs->spec.attributes));
-  uint64_t bytes = 0;
-  for (const ConcreteWorkspace& workspace : plan.workspaces) bytes += workspace.bytes;
-  return bytes;
+  const auto known = perturbed_bytes_.find(dims);
+  if (known != perturbed_bytes_.end()) return known->second;
+  const Programs& programs = ProgramsFor(dims);
+  const auto bytes = PerturbedBytes(programs.spec, IsSliced(dims) ? programs.spec.dims : dims);
+  if (!bytes) return Invalid("the plain kernel has no valid sizes", context_.spec.name);
+  return perturbed_bytes_[dims] = *bytes;
 }
 
 TermCounts OperatorBaseline::Terms(const Dims& dims, const std::string& output) const {

@@ -5,6 +5,7 @@
 // kernels run on equal slices of it one after another, e.g. one attention head at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ class OperatorBaseline : public ErrorBaseline {
     bool decisions_known = false;  ///< whether the two above were looked up
   };
   void SplitIntoSlices(uint64_t most_bytes);
+  /// Bytes of intermediate values of the baseline or, if it needs more, of its variant with
+  /// decisions.
+  std::optional<uint64_t> PerturbedBytes(const KernelSpec& spec, const Dims& dims) const;
   Programs& ProgramsFor(const Dims& dims) { return IsSliced(dims) ? sliced_ : whole_; }
   const Programs& ProgramsFor(const Dims& dims) const { return IsSliced(dims) ? sliced_ : whole_; }
   bool IsSliced(const Dims& dims) const { return sliced_.slices > 1 && dims == context_.spec.dims; }
@@ -60,6 +64,7 @@ class OperatorBaseline : public ErrorBaseline {
   OracleContext context_;
   const Operator& operator_;
   Programs whole_, sliced_;
+  std::map<Dims, uint64_t> perturbed_bytes_;
 };
 
 }  // namespace atunner

@@ -19,26 +19,34 @@ namespace {
 /// Shares of the free memory: the values of kept references; the intermediate values of a baseline.
 constexpr uint64_t kCacheShare = 3;
 constexpr uint64_t kWorkspaceShare = 4;
-/// Both are also limited by the task: this, and half of its own bytes.
-constexpr uint64_t kLeastLimit = uint64_t{1} << 30;
-/// The references of a task of fewer bytes all stay: to compute one again takes as long as
-/// everything else in its case. Eight families have up to two bytes each per byte of the task.
-constexpr double kSmallTaskBytes = 1 << 30;
+/// The same of what the judge may take beside a large task.
+constexpr uint64_t kCacheShareOfLarge = 2;
+constexpr uint64_t kWorkspaceShareOfLarge = 2;
+/// Intermediate values of a small task: this, and half of its own bytes.
+constexpr double kLeastWorkspace = 1 << 30;
+/// The references of a small task all stay: to compute one again takes as long as everything else
+/// in its case. Eight families have up to two bytes each per byte of the task.
 constexpr double kBytesOfAll = 16;
 
-uint64_t Limit(double task_bytes, uint64_t most) {
-  const double by_task = static_cast<double>(kLeastLimit) + task_bytes / 2;
-  return by_task < static_cast<double>(most) ? static_cast<uint64_t>(by_task) : most;
+uint64_t Least(double bytes, uint64_t most) {
+  return bytes < static_cast<double>(most) ? static_cast<uint64_t>(bytes) : most;
 }
 
-uint64_t WorkspaceLimit(const KernelSpec& spec, uint64_t free_bytes) {
-  return Limit(TotalsOf(spec, spec.dims).bytes, free_bytes / kWorkspaceShare);
+uint64_t WorkspaceLimit(const OracleContext& context, uint64_t free_bytes) {
+  const auto& [device, compiler, kernels, spec, memory] = context;
+  const uint64_t most = free_bytes / kWorkspaceShare;
+  if (memory.IsLarge(device, spec, spec.dims))
+    return std::min(most, memory.Extra(spec, spec.dims) / kWorkspaceShareOfLarge);
+  return Least(kLeastWorkspace + TotalsOf(spec, spec.dims).bytes / 2, most);
 }
 
-uint64_t CacheLimit(const KernelSpec& spec, uint64_t free_bytes) {
-  const double task_bytes = TotalsOf(spec, spec.dims).bytes;
+uint64_t CacheLimit(const OracleContext& context, uint64_t free_bytes) {
+  const auto& [device, compiler, kernels, spec, memory] = context;
   const uint64_t most = free_bytes / kCacheShare;
-  return Limit(task_bytes < kSmallTaskBytes ? 2 * kBytesOfAll * task_bytes : task_bytes, most);
+  if (memory.IsLarge(device, spec, spec.dims))
+    return std::min(most, memory.Extra(spec, spec.dims) / kCacheShareOfLarge);
+  const double bytes = TotalsOf(spec, spec.dims).bytes;
+  return Least(kLeastWorkspace + (bytes < memory.large_bytes ? kBytesOfAll : 0.5) * bytes, most);
 }
 
 /// √(squares / finite elements).
@@ -50,10 +58,11 @@ double RmsOf(double squares, const CompareStats& stats) {
 
 Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler& compiler,
                                                        JudgeKernels& kernels,
-                                                       const KernelSpec& spec) {
-  const OracleContext context{device, compiler, kernels, spec};
+                                                       const KernelSpec& spec,
+                                                       const MemoryLimits& memory) {
+  const OracleContext context{device, compiler, kernels, spec, memory};
   ATUNNER_TRY(const uint64_t free_bytes, device.FreeBytes());
-  std::unique_ptr<OracleStore> store(new OracleStore(context, CacheLimit(spec, free_bytes)));
+  std::unique_ptr<OracleStore> store(new OracleStore(context, CacheLimit(context, free_bytes)));
   if (spec.oracle.kind == Oracle::Kind::kKernel) {
     ATUNNER_TRY(auto user, UserReference::Make(context));
     store->measured_ = std::make_unique<Measured>(
@@ -62,6 +71,7 @@ Result<std::unique_ptr<OracleStore>> OracleStore::Make(Device& device, Compiler&
   } else {
     ATUNNER_RETURN_IF_ERROR(store->UseOperator(free_bytes));
   }
+  store->parts_ = std::make_unique<PartedReferences>(context, *store->source_);
   return store;
 }
 
@@ -73,7 +83,7 @@ Status OracleStore::UseOperator(uint64_t free_bytes) {
   const Operator* op = OracleOf(spec);
   if (op == nullptr) return Invalid("unknown operator '" + spec.oracle.operator_name + "'");
   auto baseline = std::make_unique<OperatorBaseline>(context_, *op,
-                                                     WorkspaceLimit(spec, free_bytes));
+                                                     WorkspaceLimit(context_, free_bytes));
   source_ = std::make_unique<OperatorReference>(context_, *op, *baseline);
   measured_ = std::make_unique<Measured>(context_, std::move(baseline));
   return {};
@@ -115,11 +125,25 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
     reference.bytes += output.elements * sizeof(double);
     reference.outputs.push_back(std::move(output));
   }
-  cache_.MakeRoom(reference.bytes);
-  ATUNNER_RETURN_IF_ERROR(ComputeValues(buffers, reference));
+  if (IsInParts(buffers, reference.bytes)) {
+    reference.parts = parts_.get();
+  } else {
+    cache_.MakeRoom(reference.bytes);
+    ATUNNER_RETURN_IF_ERROR(ComputeValues(buffers, reference));
+  }
   for (Reference::Output& output : reference.outputs)
     output.exact = source_->IsExact(buffers.dims());
   return reference;
+}
+
+bool OracleStore::IsInParts(const TaskBuffers& buffers, uint64_t reference_bytes) const {
+  const Dims& dims = buffers.dims();
+  const auto& [device, compiler, kernels, spec, memory] = context_;
+  const bool in_place = std::ranges::any_of(buffers.tensors(), [](const auto& tensor) {
+    return tensor.spec->role == Role::kInOut;  // a run overwrites what parts are computed from
+  });
+  return memory.IsLarge(device, spec, dims) && !in_place && source_->Parts(dims) > 1 &&
+         reference_bytes > memory.Extra(spec, dims) / kCacheShareOfLarge;
 }
 
 Status OracleStore::ComputeValues(const TaskBuffers& buffers, Reference& reference) {
@@ -140,21 +164,21 @@ Status OracleStore::Mask(const Reference::Output& output) {
 
 Status OracleStore::Finish(const TaskBuffers& buffers, const InputInstance& instance,
                            Reference& reference) {
-  for (Reference::Output& output : reference.outputs) {
-    CompareRequest self{output.masked->address(), output.stored, output.masked->address(),
-                        output.elements};
-    self.reference_dtype = output.stored;
-    ATUNNER_TRY(output.self, context_.kernels.Compare(self));
+  for (size_t i = 0; i < reference.outputs.size(); ++i) {
+    Reference::Output& output = reference.outputs[i];
+    ATUNNER_TRY(output.self,
+                CompareWith(context_, buffers, reference, i, {.dtype = output.stored}));
     const double rms = RmsOf(output.self.squared_reference, output.self);
     output.scale = ElementScale(context_.spec.tolerance, rms);
     output.budget = DefaultBudget(output.dtype, context_.spec.tolerance, rms);
-    output.key = SecretBits() | 1;
     output.nan_for_infinite = instance.family == InputFamily::kInfinities;
+    if (reference.parts != nullptr) continue;
+    output.key = SecretBits() | 1;
     ATUNNER_RETURN_IF_ERROR(Mask(output));
   }
   ATUNNER_RETURN_IF_ERROR(measured_->errors.Measure(buffers, instance, reference));
-  for (Reference::Output& output : reference.outputs)
-    ATUNNER_RETURN_IF_ERROR(TestTrivialOutputs(context_, buffers, output));
+  for (size_t i = 0; i < reference.outputs.size(); ++i)
+    ATUNNER_RETURN_IF_ERROR(TestTrivialOutputs(context_, buffers, reference, i));
   ATUNNER_RETURN_IF_ERROR(measured_->decisions.SampleBaseline(buffers, instance, reference));
   if (!StatesTolerance(context_.spec) || instance.family == InputFamily::kNan) return {};
   return CompareTrivialOutputs(context_, buffers, reference);

@@ -45,7 +45,8 @@ class OracleStore {
  public:
   /// Everything given must outlive it.
   static Result<std::unique_ptr<OracleStore>> Make(Device& device, Compiler& compiler,
-                                                   JudgeKernels& kernels, const KernelSpec& spec);
+                                                   JudgeKernels& kernels, const KernelSpec& spec,
+                                                   const MemoryLimits& memory = {});
 
   /// `buffers` hold the instance's inputs, freshly drawn. Outputs of `buffers` are overwritten.
   Result<const Reference*> Get(const TaskBuffers& buffers, const InputInstance& instance);
@@ -56,6 +57,9 @@ class OracleStore {
   /// Called when a candidate is beyond its budget: the baseline's one run may have erred by chance
   /// less than correct kernels do. See BudgetReevaluation::Run. False if nothing changed.
   Result<bool> ReevaluateBudget(const TaskBuffers& buffers, const InputInstance& instance);
+
+  /// Drops values until memory for so many bytes is left of what the store may take.
+  void MakeRoom(uint64_t bytes) { cache_.MakeRoom(bytes); }
 
   /// nullptr if it was not computed yet, or if its values were dropped.
   const Reference* Find(const Dims& dims, const InputInstance& instance) const {
@@ -90,6 +94,8 @@ class OracleStore {
       : context_(context), cache_(limit_bytes) {}
   Status UseOperator(uint64_t free_bytes);
   Result<Reference> Compute(const TaskBuffers& buffers);
+  /// True if the values of that reference are never kept.
+  bool IsInParts(const TaskBuffers& buffers, uint64_t reference_bytes) const;
   /// Allocates and computes the values of all outputs, not masked.
   Status ComputeValues(const TaskBuffers& buffers, Reference& reference);
   Status Mask(const Reference::Output& output);
@@ -98,6 +104,7 @@ class OracleStore {
   OracleContext context_;
   std::unique_ptr<Measured> measured_;
   std::unique_ptr<ReferenceSource> source_;
+  std::unique_ptr<PartedReferences> parts_;
   ReferenceCache cache_;
 };
 

@@ -17,7 +17,7 @@ const Reference* ReferenceCache::Find(const Dims& dims, const InputInstance& ins
 Reference* ReferenceCache::Keep(const Dims& dims, const InputInstance& instance,
                                 Reference reference) {
   Reference* kept = &(references_[Key(dims, instance)] = std::move(reference));
-  Renew(dims, instance);
+  if (kept->parts == nullptr) Renew(dims, instance);  // else there are no values to drop
   return kept;
 }
 

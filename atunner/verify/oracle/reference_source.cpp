@@ -1,5 +1,8 @@
 #include "atunner/verify/oracle/reference_source.h"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,7 +36,45 @@ Status ComputeReference(ReferenceSource& source, const TaskBuffers& buffers, con
   return {};
 }
 
+Status PartedReferences::Visit(const TaskBuffers& buffers, const Reference& reference,
+                               const std::function<Status(const Part&)>& visit) {
+  const int64_t parts = source_.Parts(buffers.dims());
+  std::vector<std::unique_ptr<Buffer>> memory;
+  for (const Reference::Output& output : reference.outputs) {
+    ATUNNER_TRY(
+        memory.emplace_back(),
+        context_.device.Allocate(output.elements / static_cast<uint64_t>(parts) * sizeof(double)));
+  }
+  const auto number_of = [&](const std::string& name) {
+    return static_cast<size_t>(
+        std::ranges::find(reference.outputs, name, &Reference::Output::name) -
+        reference.outputs.begin());
+  };
+  for (int64_t number = 0; number < parts; ++number) {
+    // Where the whole output would begin, so that this part of it is in `memory`.
+    const RangeOf whole = [&](const std::string& name) -> std::optional<MemoryRange> {
+      const size_t i = number_of(name);
+      if (i == reference.outputs.size()) return std::nullopt;
+      const uint64_t before = memory[i]->bytes() * static_cast<uint64_t>(number);
+      return MemoryRange{memory[i]->address() - before,
+                         memory[i]->bytes() * static_cast<uint64_t>(parts)};
+    };
+    ATUNNER_RETURN_IF_ERROR(source_.ComputePart(buffers, whole, number));
+    Part part{number, {}};
+    for (size_t i = 0; i < memory.size(); ++i) {
+      const uint64_t elements = memory[i]->bytes() / sizeof(double);
+      part.outputs.push_back(
+          {memory[i]->address(), elements * static_cast<uint64_t>(number), elements});
+    }
+    ATUNNER_RETURN_IF_ERROR(visit(part));
+  }
+  for (const auto& one : memory)
+    ATUNNER_RETURN_IF_ERROR(context_.device.Fill(one->address(), 0, one->bytes()));
+  return {};
+}
+
 bool OperatorReference::UseCpu(const Dims& dims) const {
+  if (context_.memory.IsLarge(context_.device, context_.spec, dims)) return false;
   const double flops = FlopCount(context_.spec, dims).value_or(1e300);
   // Elements and not bytes, because a packed 4-bit weight takes as long as a float.
   const double elements = TotalsOf(context_.spec, dims).elements;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "atunner/verify/budget/perturbed_run.h"
@@ -40,6 +41,20 @@ class ReferenceSource {
 
 /// Computes all parts.
 Status ComputeReference(ReferenceSource& source, const TaskBuffers& buffers, const RangeOf& wide);
+
+/// References whose values are computed part by part, with memory for one part.
+class PartedReferences : public ReferenceParts {
+ public:
+  /// `source` must outlive it, and have more than one part.
+  PartedReferences(const OracleContext& context, ReferenceSource& source)
+      : context_(context), source_(source) {}
+  Status Visit(const TaskBuffers& buffers, const Reference& reference,
+               const std::function<Status(const Part&)>& visit) override;
+
+ private:
+  OracleContext context_;
+  ReferenceSource& source_;
+};
 
 /// An operator's reference: on the CPU where that is fast enough, else by the operator's plain
 /// kernel with float64 arithmetic and outputs.

@@ -1,0 +1,109 @@
+// The most memory that the judge takes beside a large task's tensors, counted on a device that
+// calls every task large.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "atunner/model/kernel/tensor_totals.h"
+#include "atunner/operators/operator.h"
+#include "atunner/verify/verifier.h"
+#include "atunner/verify/virtual_gpu_test.h"
+
+namespace atunner {
+namespace {
+
+/// Bytes that are allocated now, and the most that ever were.
+struct Count {
+  uint64_t now = 0;
+  uint64_t most = 0;
+};
+
+class CountedBuffer : public Buffer {
+ public:
+  CountedBuffer(std::unique_ptr<Buffer> inner, std::shared_ptr<Count> count)
+      : inner_(std::move(inner)), count_(std::move(count)) {
+    count_->now += inner_->bytes();
+    count_->most = std::max(count_->most, count_->now);
+  }
+  CountedBuffer(const CountedBuffer&) = delete;
+  CountedBuffer& operator=(const CountedBuffer&) = delete;
+  ~CountedBuffer() override { count_->now -= inner_->bytes(); }
+  DeviceAddress address() const override { return inner_->address(); }
+  uint64_t bytes() const override { return inner_->bytes(); }
+
+ private:
+  std::unique_ptr<Buffer> inner_;
+  std::shared_ptr<Count> count_;
+};
+
+/// Says that it is a real GPU, so that tasks are executed whole at their own size, and counts
+/// memory.
+class CountingGpu : public UncheckedGpu {
+ public:
+  using UncheckedGpu::UncheckedGpu;
+  Evidence evidence() const override { return Evidence::kMeasured; }
+  /// PTX is enough for a virtual GPU.
+  std::string arch() const override { return "compute_80"; }
+  Result<std::unique_ptr<Buffer>> Allocate(uint64_t bytes) override {
+    ATUNNER_TRY(auto inner, UncheckedGpu::Allocate(bytes));
+    return std::make_unique<CountedBuffer>(std::move(inner), count);
+  }
+
+  std::shared_ptr<Count> count = std::make_shared<Count>();
+};
+
+constexpr uint64_t kMore = 384 << 10;
+
+class ExtraMemoryTest : public VirtualGpuTest {
+ protected:
+  /// Verifies the plain kernel, twice so that references are found again or computed again.
+  /// `beside`: bytes that may be taken beside twice the task's own.
+  void ExpectBounded(const char* name, std::vector<std::vector<int64_t>> shapes,
+                     DType dtype = DType::kFloat32, Attributes attributes = {}) {
+    const Operator* op = FindOperator(name);
+    const KernelSpec spec = op->Instantiate({std::move(shapes), dtype, std::move(attributes)})
+                                .value();
+    const RenderedKernel plain = op->Naive(spec);
+    CandidateKernel candidate = Compile(plain.source.text, plain.plan);
+    uint64_t own_workspaces = 0;
+    const ConcretePlan plan = Resolve(plain.plan, spec.dims, spec.attributes).value();
+    for (const ConcreteWorkspace& workspace : plan.workspaces) own_workspaces += workspace.bytes;
+
+    CountingGpu device(gpu_);
+    VerifyOptions options;
+    options.memory = {.large_bytes = 1, .more_bytes = kMore};
+    auto verifier = Verifier::Make(device, *compiler_, spec, options).value();
+    const auto shared = std::make_shared<const CandidateKernel>(std::move(candidate));
+    for (const VerifyLevel level : {VerifyLevel::kBaseline, VerifyLevel::kComplete}) {
+      const auto verified = verifier->Verify(shared, level);
+      ASSERT_TRUE(verified.has_value()) << verified.error().ToString();
+      const auto* verdict = std::get_if<Verdict>(&*verified);
+      EXPECT_EQ(verdict, nullptr) << name << ": " << verdict->reason;
+    }
+    const auto own = static_cast<uint64_t>(TotalsOf(spec, spec.dims).bytes);
+    EXPECT_LE(device.count->most, own + own + kMore + own_workspaces) << name << " of " << own;
+    EXPECT_GT(device.count->most, own);
+  }
+};
+
+TEST_F(ExtraMemoryTest, Elementwise) { ExpectBounded("gelu", {{64, 1024}}); }
+// A reference in float64 takes twice the task's own bytes: it is computed in parts.
+TEST_F(ExtraMemoryTest, ElementwiseOfNarrowFloats) {
+  ExpectBounded("gelu", {{128, 1024}}, DType::kBFloat16);
+}
+TEST_F(ExtraMemoryTest, Rows) { ExpectBounded("softmax", {{128, 512}}); }
+TEST_F(ExtraMemoryTest, Loss) { ExpectBounded("smooth_l1_loss", {{128, 512}}); }
+TEST_F(ExtraMemoryTest, Product) { ExpectBounded("matmul", {{256, 256, 32}}); }
+TEST_F(ExtraMemoryTest, Attention) { ExpectBounded("attention_gqa", {{2, 8, 64, 64}}); }
+TEST_F(ExtraMemoryTest, Convolution) {
+  ExpectBounded("conv_transpose", {{4, 4, 16, 16}, {4, 8, 3, 3}}, DType::kFloat32,
+                {{"stride", int64_t{2}}});
+}
+
+}  // namespace
+}  // namespace atunner
