@@ -7,6 +7,7 @@
 #include "atunner/model/schedule/schedule_template.h"
 #include "atunner/model/trial/trial.h"
 #include "atunner/search/candidate_source.h"
+#include "atunner/tune/thoroughness.h"
 #include "atunner/tune/objectives.h"
 
 namespace atunner {
@@ -17,6 +18,7 @@ struct TuneRequest {
   std::vector<CandidateSource*> sources = {};
   DeviceProfile profile;  ///< of the target
   std::string arch;
+  Thoroughness thoroughness = Thoroughness::kSearch;
   std::string strategy = "auto";
   Budget budget;
   std::vector<Objective> objectives = {Objective::kTime};  ///< the first one decides who wins

@@ -14,6 +14,7 @@
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/trial/trial.h"
+#include "atunner/tune/thoroughness.h"
 #include "atunner/tune/objectives.h"
 
 namespace atunner::jobs {
@@ -40,6 +41,7 @@ struct TaskRequest {
 /// How to search, on which device, and where to put the result.
 struct TuningOptions {
   TargetChoice target;
+  Thoroughness thoroughness = Thoroughness::kSearch;
   std::string strategy = "auto";
   std::vector<std::string> where;  ///< conditions on parameters: "tile_m == 128 and stages > 3"
   Budget budget{.trials = 60, .seconds = {}};
