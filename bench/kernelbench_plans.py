@@ -83,7 +83,7 @@ def add(archive, name, content):
 
 
 def pack(options):
-    with tarfile.open(options.pack, "w:xz", preset=9) as archive:
+    with tarfile.open(options.pack, "w:xz", preset=6) as archive:
         for root, folders, files in sorted(os.walk(options.out)):
             folders.sort()
             for name in sorted(set(files) & set(KEPT)):
