@@ -347,12 +347,17 @@ class Run:
                 print(line_of(key, self.rows[key]), flush=True)
         self.say("times are there")
 
+    def size_of_wave(self):
+        """What is left of the time is for preparing and timing as many, at about a second each."""
+        return int(min(self.options.wave, self.left() - 15))
+
     def run(self, keys):
         print(f"{'':13} {'eager ms':>9} {'compile':>9} {'atunner':>9}", flush=True)
         self.workers = [Worker() for _ in range(self.options.workers)]
-        while keys and self.left() > 15:
-            self.wave(keys[: self.options.wave])
-            keys = keys[self.options.wave :]
+        while keys and self.size_of_wave() > 3:
+            size = self.size_of_wave()
+            self.wave(keys[:size])
+            keys = keys[size:]
         for worker in self.workers:
             worker.stop()
 

@@ -88,9 +88,8 @@ Status GuessPhase::Judge(const CandidateKernel& kernel, Trial& trial) {
   const double start = context_.clock.Now();
   // A prediction is cheap beside the verification that it follows; a measurement is not.
   ATUNNER_TRY(JudgeAnswer answer,
-              context_.judge.Examine(kernel, {.time = context_.request.in_order,
-                                              .incumbent_ns = {},
-                                              .seed = seed}));
+              context_.judge.Examine(
+                  kernel, {.time = context_.request.in_order, .incumbent_ns = {}, .seed = seed}));
   trial.judge_seconds = context_.clock.Now() - start;
   trial.verify_seconds = answer.verify_seconds;
   trial.timing_seconds = answer.timing_seconds;

@@ -28,8 +28,8 @@ struct ArrangedAxis {
 
 struct TensorConvForm : graph::ConvForm {
   int64_t own_channels = 1, own_filters = 1;  ///< of a group, before small groups were merged
-  int64_t padded = 8;                    ///< channels of a group, rounded up to units of 16 bytes
-  bool scaled = false;                   ///< float32 is multiplied as scaled float16
+  int64_t padded = 8;   ///< channels of a group, rounded up to units of 16 bytes
+  bool scaled = false;  ///< float32 is multiplied as scaled float16
   /// Products of parts of an element: 3 if float32 is split, each with channels of its own.
   int64_t parts = 1;
   DType operands = DType::kFloat32;      ///< type of the operands

@@ -112,8 +112,8 @@ BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
   auto gathered = std::make_unique<GatheredConv>(spec, profile, form);
   if (const auto split = SplitFloatForm(form)) {
     auto implicit_gemm = MakeImplicitGemmConv(spec, profile, *split);
-    if (implicit_gemm && TotalNs(*implicit_gemm, spec, *split, profile) <
-                             TotalNs(*gathered, spec, form, profile))
+    if (implicit_gemm &&
+        TotalNs(*implicit_gemm, spec, *split, profile) < TotalNs(*gathered, spec, form, profile))
       return implicit_gemm;
   }
   return gathered;

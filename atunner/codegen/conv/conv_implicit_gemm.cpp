@@ -100,9 +100,8 @@ class ImplicitGemmConv : public BoundTemplate {
          "taps of filters in shared memory (sets of taps where each has its own sums)"},
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
-    const std::string each = fmt::format("(tile_n // 2 * {} + {})",
-                                         form_.shifts + (form_.parts > 1 ? 1 : 0),
-                                         Shifted() ? 48 : 52);
+    const std::string each = fmt::format(
+        "(tile_n // 2 * {} + {})", form_.shifts + (form_.parts > 1 ? 1 : 0), Shifted() ? 48 : 52);
     Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each),
         "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");

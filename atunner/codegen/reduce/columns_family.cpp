@@ -268,8 +268,7 @@ class ColumnsTemplate : public GraphTemplate {
          "threads that divide the reduction"},
         {"vector", VectorWidths(Widest(), extent, 32),
          "neighbouring elements that a thread moves at once"},
-        {"splits", Splits(),
-         "blocks that divide the reduction"},
+        {"splits", Splits(), "blocks that divide the reduction"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
          Readings() == 1 ? Integers({0})

@@ -42,9 +42,7 @@ class InputsAsUsed : public graph::Rewriter {
   }
 
  private:
-  Shape InputShape(NodeId id) override {
-    return used_[id].value_or(graph_.node(id).type.shape);
-  }
+  Shape InputShape(NodeId id) override { return used_[id].value_or(graph_.node(id).type.shape); }
   graph::Value Rewrite(NodeId id, std::vector<graph::Value> operands) override {
     const Node& node = graph_.node(id);
     if (node.As<graph::Reshape>() && builder_.TypeOf(operands[0]).shape == node.type.shape)

@@ -158,10 +158,10 @@ void AddOptimize(VerbList& verbs) {
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for "
                    "each; else the end of its range");
-  CLI::Option* first_guess =
-      verb->add_flag("--first-guess", flags->first_guess,
-                     "a model's kernels without a search: each first configuration, compiled in "
-                     "parallel and verified");
+  CLI::Option* first_guess = verb->add_flag(
+      "--first-guess", flags->first_guess,
+      "a model's kernels without a search: each first configuration, compiled in "
+      "parallel and verified");
   verb->add_flag("--unchecked", flags->unchecked,
                  "compile the first guesses and verify nothing, for plans that are checked "
                  "elsewhere: their kernels say so")

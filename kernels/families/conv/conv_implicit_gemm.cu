@@ -145,7 +145,8 @@ DEVICE void fetch(Segments segments, Filters filters, const CUtensorMap& x, cons
                      unit.position * PAIR + segment.h / SPLIT_H * DILATION_H * LINE + i * PANEL,
                      segment, c, unit.group, segments.full());
         if (!DIRECT)
-          copy_box(to, x, c < STORED ? c : c - STORED, segment.pixel() * GROUPS + unit.group,
+          copy_box(to, x, MERGED > 1 || c < STORED ? c : c - STORED,
+                   segment.pixel() * GROUPS + unit.group,
                    unit.position + segment.start() + i * BOX_ROWS, segments.full());
       }
       if (FILTERS_STAY && index != blockIdx.x) continue;
