@@ -145,7 +145,9 @@ def timed(prepared):
     functions = {"eager_us": prepared.module, "atunner_us": prepared.ours}
     if prepared.compiled is not None:
         functions["compile_us"] = prepared.compiled
-    calls = [lambda function=function: function(*prepared.inputs) for function in functions.values()]
+    calls = [
+        lambda function=function: function(*prepared.inputs) for function in functions.values()
+    ]
     flush = torch.empty(GIGABYTE // 2, dtype=torch.int8, device="cuda")
     began = time.monotonic()
     calls[0]()

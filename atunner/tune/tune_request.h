@@ -7,7 +7,6 @@
 #include "atunner/model/schedule/schedule_template.h"
 #include "atunner/model/trial/trial.h"
 #include "atunner/search/candidate_source.h"
-#include "atunner/tune/thoroughness.h"
 #include "atunner/tune/objectives.h"
 
 namespace atunner {

@@ -29,7 +29,9 @@ def summary(rows):
         return
     for level in sorted({key.split("/")[0] for key in rows}):
         those = [row for key, row in rows.items() if key.startswith(level + "/")]
-        means = (_mean([ratio(row, column) for row in those]) for column in ("eager_us", "compile_us"))
+        means = (
+            _mean([ratio(row, column) for row in those]) for column in ("eager_us", "compile_us")
+        )
         print("level {}: {:.2f}× eager, {:.2f}× torch.compile".format(level, *means))
 
 

@@ -298,7 +298,7 @@ TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
 // inputs.
 TEST_F(HopperConvolutions, OfFloat32AreSplitIntoPartsWhereThatPays) {
   const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes,
-                         int64_t stored, size_t drawn = 1) {
+                         int64_t stored) {
     const KernelSpec spec = Conv(op, shapes, DType::kFloat32, attributes);
     DeviceProfile few = gpu_.profile();  // for which this is much to do
     few.sms = 1;
@@ -306,13 +306,11 @@ TEST_F(HopperConvolutions, OfFloat32AreSplitIntoPartsWhereThatPays) {
     const std::string text = schedule->Render(schedule->Default()).value().source.text;
     EXPECT_THAT(text, testing::HasSubstr("PARTS = 3;"));
     EXPECT_THAT(text, testing::HasSubstr("STORED = " + std::to_string(stored) + ";"));
-    Check(spec, *schedule, drawn);
+    Check(spec, *schedule, 0);
   };
   check("conv", {{2, 12, 9, 14}, {72, 12, 3, 3}}, Of(1, 1), 40);
   check("conv", {{1, 32, 9, 16}, {72, 32, 3, 3}}, Of(1, 1), 64);
   check("conv", {{1, 64, 5, 16}, {24, 64, 3, 3}}, Of(1, 1), 192);
-  check("conv", {{1, 8, 3, 6, 7}, {72, 8, 3, 3, 3}}, Of(1, 1), 24);
-  check("conv", {{2, 32, 17, 16}, {72, 32, 3, 3}}, Of(2, 1), 64);
   check("conv_transpose", {{1, 64, 9, 12}, {64, 32, 4, 4}}, Of(2, 1), 128);
 }
 

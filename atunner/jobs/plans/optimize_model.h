@@ -16,8 +16,8 @@ namespace atunner::jobs {
 
 struct OptimizeModelRequest {
   Path model;
-  /// Without a search (Thoroughness) the first configurations are compiled at once, in parallel. A kernel
-  /// whose first one is not right gets another one.
+  /// Without a search the first configurations are compiled at once, in parallel. A kernel whose
+  /// first one is not right gets another one.
   TuningOptions tuning;
   Accuracy accuracy = Accuracy::kDefault;
   Dims sizes;  ///< of the open axes of an ONNX model, by name

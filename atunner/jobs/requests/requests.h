@@ -14,7 +14,6 @@
 #include "atunner/model/kernel/accuracy.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/trial/trial.h"
-#include "atunner/tune/thoroughness.h"
 #include "atunner/tune/objectives.h"
 
 namespace atunner::jobs {
