@@ -304,7 +304,7 @@ TEST_F(HopperConvolutions, OfFloat32AreSplitIntoPartsWhereThatPays) {
     few.sms = 1;
     const auto schedule = MakeTemplate(spec, few).value();
     const std::string text = schedule->Render(schedule->Default()).value().source.text;
-    EXPECT_THAT(text, testing::HasSubstr("PARTS = 3;"));
+    EXPECT_THAT(text, testing::HasSubstr("FLOAT_PARTS = 3;"));
     EXPECT_THAT(text, testing::HasSubstr("STORED = " + std::to_string(stored) + ";"));
     Check(spec, *schedule, 0);
   };
@@ -348,6 +348,10 @@ TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
   Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution",
         1);
   Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast),
+        "convolution", 1);
+  // Filters that are neighbours in the result cannot be rows of several pixels.
+  Check(Conv("conv", {{2, 9, 14, 12}, {16, 3, 3, 12}}, DType::kFloat32,
+             With(Of(1, 1), "channels_last", true), Accuracy::kFast),
         "convolution", 1);
 }
 

@@ -175,7 +175,7 @@ void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
   constants.Int("GROUPS", form.groups)
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
-      .Int("PARTS", form.parts, "products of parts of an element")
+      .Int("FLOAT_PARTS", form.parts, "products of parts of an element")
       .Int("STORED", form.Stored(), "channels of an arranged pixel, of a group")
       .Int("MERGED", form.merged, "pixels that are multiplied as one")
       .Int("PAIR", form.pair, "rows that are multiplied as one");

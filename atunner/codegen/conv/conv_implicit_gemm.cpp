@@ -339,11 +339,12 @@ void Flatten(TensorConvForm& form) {
                graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
 }
 
-/// Arranges x as rows of a padded image; false where that would multiply many zeros.
+/// Arranges x as rows of a padded image; false where that would multiply many zeros. Results whose
+/// filters are neighbours are stored without phases.
 bool UseArrangedRows(TensorConvForm& form) {
-  if (form.pixels_first && !form.scaled) return false;
+  if (form.pixels_first && (!form.scaled || form.RowPhases() > 1)) return false;
   if (form.Split() > 1 && 2 * InRows(form.padded) > 3 * form.padded) return false;
-  Merge(form);
+  if (!form.pixels_first) Merge(form);
   form.in_place = false;
   return true;
 }

@@ -1,8 +1,8 @@
 // First step of a convolution: writes images and filters with their channels last, each group
 // padded with zeros to whole units, and images with zeros around them. The first blocks transpose
 // tiles of images, the last gather filters. Float32 is scaled to float16 by powers of two that a
-// sample decides. With PARTS = 3 it is split into high + low, and each product has its channels:
-// high, low, high of images meet high, high, low of filters.
+// sample decides. With FLOAT_PARTS = 3 it is split into high + low, and each product has its
+// channels: high, low, high of images meet high, high, low of filters.
 constexpr int TOTAL = GROUPS * STORED;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
@@ -19,7 +19,7 @@ DEVICE Operand scaled(T x, int shift, float& seen, bool low = false) {
   if (finite) seen = fmaxf(seen, fabsf(given));
   const float all = shifted(given, shift);
   const Operand high = Operand(all);
-  if (PARTS == 1 || !low) return high;
+  if (FLOAT_PARTS == 1 || !low) return high;
   return Operand(finite ? all - float(high) : 0.0f);
 }
 
@@ -55,11 +55,12 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     Given given[2][UNIT / X_STEP];
     UNROLLED for (int p = 0; p < 2; ++p) {
       const int all = c0 + pair * 2 + p, part_channel = all % STORED,
-                channel = PARTS == 1 ? part_channel : part_channel % CHANNELS;
+                channel = FLOAT_PARTS == 1 ? part_channel : part_channel % CHANNELS;
       const T* from = x + image * X_FROM_IMAGE + all / STORED * X_FROM_GROUP +
                       channel * X_FROM_CHANNEL + s * X_FROM_PIXEL;
       UNROLLED for (int e = 0; e < UNIT; e += X_STEP)
-          given[p][e / X_STEP] = all < TOTAL && part_channel < PARTS * CHANNELS && s + e < SPACE
+          given[p][e / X_STEP] = all < TOTAL && part_channel < FLOAT_PARTS * CHANNELS &&
+                                         s + e < SPACE
                                      ? *(const Given*)(from + e * X_FROM_PIXEL)
                                      : Given{};
     }
@@ -109,8 +110,8 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
   Arranged unit;
   // Filters do not see the channels of other groups that were put into their group.
   UNROLLED for (int e = 0; e < UNIT; ++e) {
-    const int channel = PARTS == 1 ? c + e : (c + e) % CHANNELS;
-    const bool own = there && c + e < PARTS * CHANNELS &&
+    const int channel = FLOAT_PARTS == 1 ? c + e : (c + e) % CHANNELS;
+    const bool own = there && c + e < FLOAT_PARTS * CHANNELS &&
                      channel / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)(channel % OWN_CHANNELS) * W_CHANNEL], shift,
                                    seen, (c + e) / CHANNELS == 2)

@@ -29,8 +29,8 @@
 // - MERGED and PAIR: few filters leave rows of the tensor core empty, so neighbouring pixels or
 // rows become phases too.
 //
-// - PARTS = 3: float32 in two float16 parts (conv_arrange.cu). Tensor cores truncate what they add,
-// so after PROMOTED segments their sums are added to others in registers.
+// - FLOAT_PARTS = 3: float32 in two float16 parts (conv_arrange.cu). Tensor cores truncate what
+// they add, so after PROMOTED segments their sums are added to others in registers.
 //
 // SETS = 2 sets of warpgroups alternate between tiles: one multiplies while the other stores.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row of shared memory
