@@ -38,8 +38,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "faces", "python")]
 
-RIGHT = ("ok", "ok64")
-OUTCOMES = (*RIGHT, "left", "wrong", "failed", "time")
+import kernelbench  # noqa: E402
+from kernelbench.judging import judged  # noqa: E402
+from kernelbench.table import RIGHT, line_of, summary  # noqa: E402
 
 
 def parsed():
@@ -66,8 +67,6 @@ def parsed():
 
 
 def chosen(options):
-    import kernelbench
-
     levels = [int(level) for level in options.levels.split(",")]
     found = (
         kernelbench.published(options.published, levels)
@@ -83,50 +82,6 @@ def chosen(options):
 
 
 # The worker: a process that runs problems one by one.
-
-
-def differences(got, want):
-    """What the worst element is off by, and how many elements are beyond the benchmark's 1e-4."""
-    off = (got.double() - want.double()).abs()
-    beyond = ~(off <= 1e-4 + 1e-4 * want.double().abs())
-    beyond &= ~((got == want) | (got.isnan() & want.isnan()))
-    return off.max().item() if off.numel() else 0.0, int(beyond.sum().item())
-
-
-def in_slices(compare, *tensors, elements=1 << 27):
-    """`compare` on slices of large tensors: float64 copies of gigabytes do not fit."""
-    flat = [tensor.reshape(-1) for tensor in tensors]
-    parts = [
-        compare(*(tensor[start : start + elements] for tensor in flat))
-        for start in range(0, max(1, flat[0].numel()), elements)
-    ]
-    return max(worst for worst, _ in parts), sum(count for _, count in parts)
-
-
-def judged(module, inputs, got, want):
-    """The outcome and what is off."""
-    import torch
-
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return {
-            "outcome": "wrong",
-            "detail": f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}",
-        }
-    worst, beyond = in_slices(differences, got, want)
-    row = {"outcome": "ok", "worst": worst}
-    if beyond == 0:
-        return row
-    row["detail"] = f"{beyond} of {got.numel()} elements beyond 1e-4, at most {worst:.2e}"
-    row["outcome"] = "wrong"
-    try:
-        doubles = [x.double() if x.is_floating_point() else x for x in inputs]
-        exact = module.double()(*doubles)
-        module.float()
-        ours, eager = (in_slices(differences, each, exact)[0] for each in (got, want))
-    except torch.cuda.OutOfMemoryError if hasattr(torch.cuda, "OutOfMemoryError") else MemoryError:
-        return {**row, "detail": row["detail"] + "; float64 does not fit into memory"}
-    row["detail"] += f"; from float64: atunner {ours:.2e}, eager {eager:.2e}"
-    return {**row, "outcome": "ok64" if ours <= eager else "wrong"}
 
 
 def target_of(options):
@@ -337,34 +292,6 @@ class Rows:
                 json.dump(self.rows, file, indent=1)
             os.replace(self.path + ".new", self.path)
             print(line_of(key, row), flush=True)
-
-
-def ratio(row, column):
-    """How many times as fast as a column; a failure counts as 1."""
-    if row["outcome"] not in RIGHT or not row.get(column) or not row.get("atunner_us"):
-        return 1.0
-    return row[column] / row["atunner_us"]
-
-
-def line_of(key, row):
-    times = [row.get(name + "_us") for name in ("eager", "compile", "atunner")]
-    shown = " ".join(f"{time / 1e3:9.3f}" if time else "        –" for time in times)
-    facts = "; ".join(filter(None, [row.get("detail", ""), ", ".join(row.get("left", []))]))
-    facts = facts.replace("\n", " ")[:300]
-    return f"{key:6} {row['outcome']:6} {shown} {row.get('name', ''):44} {facts}".rstrip()
-
-
-def summary(rows):
-    counts = {each: sum(row["outcome"] == each for row in rows.values()) for each in OUTCOMES}
-    print(f"{len(rows)} problems: " + ", ".join(f"{n} {each}" for each, n in counts.items() if n))
-    if not any(row.get("atunner_us") for row in rows.values()):
-        return
-    from common import geometric_mean
-
-    for level in sorted({key.split("/")[0] for key in rows}):
-        those = [row for key, row in rows.items() if key.startswith(level + "/")]
-        means = (geometric_mean([ratio(r, c) for r in those]) for c in ("eager_us", "compile_us"))
-        print("level {}: {:.2f}× eager, {:.2f}× torch.compile".format(level, *means))
 
 
 def serve(worker, keys, rows, options, end):

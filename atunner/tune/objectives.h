@@ -1,6 +1,7 @@
 // The objectives that a run can minimise.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,13 @@
 #include "atunner/model/trial/trial.h"
 
 namespace atunner {
+
+/// How much a tuning session does for its result.
+enum class Thoroughness : uint8_t {
+  kSearch,      ///< a search; the best are verified again with new inputs and compared
+  kFirstRight,  ///< the first proposal that is right, verified once; on a GPU it is not timed
+  kUnchecked,   ///< the first proposal that compiles; its verdict says that nothing was checked
+};
 
 enum class Objective : uint8_t { kTime, kMemory, kEnergy };
 std::string_view Name(Objective objective);  // "time", "memory", "energy"

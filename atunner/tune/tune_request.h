@@ -17,6 +17,7 @@ struct TuneRequest {
   std::vector<CandidateSource*> sources = {};
   DeviceProfile profile;  ///< of the target
   std::string arch;
+  Thoroughness thoroughness = Thoroughness::kSearch;
   std::string strategy = "auto";
   Budget budget;
   std::vector<Objective> objectives = {Objective::kTime};  ///< the first one decides who wins

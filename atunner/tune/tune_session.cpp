@@ -10,6 +10,7 @@
 #include "atunner/search/surrogate/prior.h"
 #include "atunner/tune/baseline_phase.h"
 #include "atunner/tune/final_phase.h"
+#include "atunner/tune/guess_phase.h"
 #include "atunner/tune/proposals.h"
 #include "atunner/tune/search_phase.h"
 #include "atunner/tune/session_context.h"
@@ -81,14 +82,20 @@ Result<TuneResult> TuneSession::Run(Store* store, const RunRecord& run, const st
             .text = result.trials.empty()
                         ? search.prior_runs
                         : fmt::format("resuming: {} trials are known", result.trials.size())});
-  SearchPhase search_phase(context, judges_, proposals);
-  ATUNNER_RETURN_IF_ERROR(RunPhases(context, search_phase));
+  ATUNNER_RETURN_IF_ERROR(RunPhases(context, proposals));
   result.seconds = log.SessionSeconds();
   log.Emit({.kind = TuneEvent::Kind::kFinished, .text = result.stop_reason});
   return result;
 }
 
-Status TuneSession::RunPhases(const SessionContext& context, SearchPhase& search_phase) {
+Status TuneSession::RunPhases(const SessionContext& context, Proposals& proposals) {
+  if (request_.thoroughness != Thoroughness::kSearch) {
+    state_ = State::kSearch;
+    ATUNNER_RETURN_IF_ERROR(GuessPhase(context, proposals).Run());
+    state_ = State::kFinished;
+    return {};
+  }
+  SearchPhase search_phase(context, judges_, proposals);
   search_phase.Refill();  // the first candidates compile while the judges begin
 
   state_ = State::kBaseline;

@@ -26,7 +26,7 @@
 
 namespace atunner {
 
-class SearchPhase;
+class Proposals;
 struct SessionContext;
 
 class TuneSession {
@@ -61,7 +61,7 @@ class TuneSession {
     std::string prior_runs;  ///< one sentence on the runs that it learns from, or ""
   };
 
-  Status RunPhases(const SessionContext& context, SearchPhase& search_phase);
+  Status RunPhases(const SessionContext& context, Proposals& proposals);
   Result<Search> MakeSearch(Store* store, const RunRecord& run) const;
   Result<std::string> LearnFromPriorRuns(Store& store, const RunRecord& run,
                                          std::shared_ptr<const SpaceIndex> index,

@@ -127,6 +127,39 @@ TEST_F(TuneSessionTest, TheWinnerIsTheBestOfTheFinalRound) {
   EXPECT_EQ(result.winner_source->source.text, "2");
 }
 
+TEST_F(TuneSessionTest, TheFirstRightOneIsJudgedOnceAndEndsTheSession) {
+  request_.thoroughness = Thoroughness::kFirstRight;
+  request_.budget.trials = 11;
+  judge_.candidates["0"].verdict = VerdictKind::kWrongResult;
+  compiler_.broken = {"3"};
+  const TuneResult result = Tune(Schedule(6, /*naive=*/true));
+  EXPECT_THAT(judge_.examined, testing::SizeIs(2));
+  EXPECT_EQ(judge_.examined.front(), "0") << "the schedule's own choice comes first";
+  EXPECT_EQ(Winner(result), judge_.examined.back());
+  EXPECT_EQ(judge_.begun, std::vector<uint64_t>{kSeed}) << "no final round";
+  EXPECT_TRUE(judge_.compared.empty());
+  EXPECT_TRUE(result.best->verdict.correct());
+}
+
+TEST_F(TuneSessionTest, WithoutARightOneTheBudgetEndsTheFirstGuesses) {
+  request_.thoroughness = Thoroughness::kFirstRight;
+  request_.budget.trials = 3;
+  judge_.other.verdict = VerdictKind::kWrongResult;
+  const TuneResult result = Tune(Schedule(6));
+  EXPECT_EQ(result.trials.size(), 3u);
+  EXPECT_FALSE(result.best);
+  EXPECT_EQ(result.stop_reason, "trial budget spent");
+}
+
+TEST_F(TuneSessionTest, WhatIsNotCheckedIsJudgedByNobody) {
+  request_.thoroughness = Thoroughness::kUnchecked;
+  const TuneResult result = Tune(Schedule(6));
+  EXPECT_EQ(Winner(result), "0");
+  EXPECT_TRUE(judge_.examined.empty() && judge_.begun.empty());
+  EXPECT_EQ(result.best->verdict.kind, VerdictKind::kUnchecked);
+  EXPECT_FALSE(result.best->verdict.coverage.whole());
+}
+
 TEST_F(TuneSessionTest, WhereAllFailNobodyWins) {
   judge_.other.verdict = VerdictKind::kWrongResult;
   const TuneResult result = Tune(Schedule(12));

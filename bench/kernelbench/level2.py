@@ -219,9 +219,7 @@ def _around_norm(d):
 def _mean_and_residual(d):
     """51: the mean of a row of the product, added to the input's row."""
     features = d(*WIDE)
-    inner = chain(
-        nn.Linear(features, features), subtract(features), mean(1), log_sum_exp(), gelu
-    )
+    inner = chain(nn.Linear(features, features), subtract(features), mean(1), log_sum_exp(), gelu)
     return Around(inner, lambda x, y: y + x), [rand(d(2048, 5), features)]
 
 

@@ -294,6 +294,26 @@ TEST_F(HopperConvolutions, WithTapsAsDistancesBetweenRows) {
         "convolution", 1);
 }
 
+// Three products of two float16 parts are within the error budget of float32, with the same wide
+// inputs.
+TEST_F(HopperConvolutions, OfFloat32AreSplitIntoPartsWhereThatPays) {
+  const auto check = [&](const char* op, const Shapes& shapes, const Attributes& attributes,
+                         int64_t stored) {
+    const KernelSpec spec = Conv(op, shapes, DType::kFloat32, attributes);
+    DeviceProfile few = gpu_.profile();  // for which this is much to do
+    few.sms = 1;
+    const auto schedule = MakeTemplate(spec, few).value();
+    const std::string text = schedule->Render(schedule->Default()).value().source.text;
+    EXPECT_THAT(text, testing::HasSubstr("FLOAT_PARTS = 3;"));
+    EXPECT_THAT(text, testing::HasSubstr("STORED = " + std::to_string(stored) + ";"));
+    Check(spec, *schedule, 0);
+  };
+  check("conv", {{2, 12, 9, 14}, {72, 12, 3, 3}}, Of(1, 1), 40);
+  check("conv", {{1, 32, 9, 16}, {72, 32, 3, 3}}, Of(1, 1), 64);
+  check("conv", {{1, 64, 5, 16}, {24, 64, 3, 3}}, Of(1, 1), 192);
+  check("conv_transpose", {{1, 64, 9, 12}, {64, 32, 4, 4}}, Of(2, 1), 128);
+}
+
 // A sample sees 2048 times four elements of each 32nd of the filters, and has them all arranged for
 // what it saw.
 TEST_F(HopperConvolutions, OfAnElementThatTheSampleMissesAreArrangedAgain) {
@@ -328,6 +348,10 @@ TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
   Check(Conv("conv", {{2, 32, 5, 9}, {32, 32, 3, 3}}, DType::kBFloat16, Of(1, 1)), "convolution",
         1);
   Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast),
+        "convolution", 1);
+  // Filters that are neighbours in the result cannot be rows of several pixels.
+  Check(Conv("conv", {{2, 9, 14, 12}, {16, 3, 3, 12}}, DType::kFloat32,
+             With(Of(1, 1), "channels_last", true), Accuracy::kFast),
         "convolution", 1);
 }
 

@@ -160,10 +160,23 @@ std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
   return counted ? std::optional(form) : std::nullopt;
 }
 
+std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form) {
+  if (form.operands != DType::kFloat32 || !form.graph || form.groups > 1) return std::nullopt;
+  TensorConvForm split = form;
+  split.scaled = true;
+  split.parts = 3;
+  split.operands = DType::kFloat16;
+  split.padded = CeilDiv(split.parts * split.channels, split.Unit()) * split.Unit();
+  split.in_place = split.filters_in_place = false;
+  return split;
+}
+
 void AddArrangement(ConstantBlock& constants, const TensorConvForm& form) {
   constants.Int("GROUPS", form.groups)
       .Int("CHANNELS", form.channels, "of a group")
       .Int("C", form.padded)
+      .Int("FLOAT_PARTS", form.parts, "products of parts of an element")
+      .Int("STORED", form.Stored(), "channels of an arranged pixel, of a group")
       .Int("MERGED", form.merged, "pixels that are multiplied as one")
       .Int("PAIR", form.pair, "rows that are multiplied as one");
   constants.Int("FILTERS", form.Rows(), "of a group").Bool("PIXELS_FIRST", form.pixels_first);

@@ -1,7 +1,8 @@
 // Convolutions as matrix products: shared by all schedules. If tensors are not in the layout that
 // is multiplied, a first step puts channels last and gathers filters
 // (kernels/families/conv/conv_arrange.cu). float32 is multiplied with FMA or, if the accuracy
-// policy allows it, scaled to float16.
+// policy allows it, scaled to float16. Where it pays, float32 is split into two float16 parts, and
+// three products of parts are added: high · high, low · high and high · low.
 #pragma once
 
 #include <memory>
@@ -27,8 +28,10 @@ struct ArrangedAxis {
 
 struct TensorConvForm : graph::ConvForm {
   int64_t own_channels = 1, own_filters = 1;  ///< of a group, before small groups were merged
-  int64_t padded = 8;                    ///< channels of a group, rounded up to units of 16 bytes
-  bool scaled = false;                   ///< float32 is multiplied as scaled float16
+  int64_t padded = 8;   ///< channels of a group, rounded up to units of 16 bytes
+  bool scaled = false;  ///< float32 is multiplied as scaled float16
+  /// Products of parts of an element: 3 if float32 is split, each with channels of its own.
+  int64_t parts = 1;
   DType operands = DType::kFloat32;      ///< type of the operands
   bool last = false;                     ///< x is stored with its channels last
   bool in_place = false;                 ///< x is multiplied in its native layout
@@ -53,7 +56,12 @@ struct TensorConvForm : graph::ConvForm {
   bool Runs() const {
     return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first;
   }
-  int64_t Channels() const { return groups * padded; }
+  /// Channels of a group of an arranged pixel. The third product takes the first part once more; it
+  /// is not stored twice where the copies of channels (64 at a time) do not meet its end.
+  int64_t Stored() const {
+    return parts == 3 && merged == 1 && 2 * channels % 64 == 0 ? 2 * channels : padded;
+  }
+  int64_t Channels() const { return groups * Stored(); }
   /// Elements in 16 bytes.
   int64_t Unit() const { return 16 / BytesOf(operands); }
   /// Positions of an image of the arranged x.
@@ -96,6 +104,8 @@ inline bool HasChannelsFirst(const TensorConvForm& form) {
   return HasLayout(form, 1, form.Inputs());
 }
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task);
+/// The same convolution with float32 split into parts; nullopt for other types and for groups.
+std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form);
 /// The epilogue of the sums: rows are pixels and columns filters where `pixels_first`, else the
 /// other way round.
 graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form);

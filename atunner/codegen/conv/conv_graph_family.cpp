@@ -91,6 +91,13 @@ class GatheredConv : public ProductTemplate {
   graph::EpilogueText epilogue_;
 };
 
+/// ns of the default configuration with the arrangement of its operands.
+double TotalNs(const ScheduleTemplate& schedule, const KernelSpec& spec, const TensorConvForm& form,
+               const DeviceProfile& profile) {
+  return schedule.Cost(schedule.Default(), profile).value_or(0) +
+         ArrangingNs(spec, form, CostsOf(profile));
+}
+
 BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
                    const DeviceProfile& profile) {
   if (form.operands != DType::kFloat32) {
@@ -102,7 +109,14 @@ BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
     if (auto implicit_gemm = MakeImplicitGemmConv(spec, profile, form)) return implicit_gemm;
     if (auto filters = MakeWgrad(spec, profile, form)) return filters;
   }
-  return std::make_unique<GatheredConv>(spec, profile, form);
+  auto gathered = std::make_unique<GatheredConv>(spec, profile, form);
+  if (const auto split = SplitFloatForm(form)) {
+    auto implicit_gemm = MakeImplicitGemmConv(spec, profile, *split);
+    if (implicit_gemm &&
+        TotalNs(*implicit_gemm, spec, *split, profile) < TotalNs(*gathered, spec, form, profile))
+      return implicit_gemm;
+  }
+  return gathered;
 }
 
 Binding Try(const Task& task) {

@@ -24,6 +24,8 @@ constexpr int64_t kRows = 64;
 /// Columns between rows of the store's staging buffer that avoid bank conflicts.
 constexpr int64_t kStoreApart = 8;
 
+/// Products that tensor cores add before their sums move to registers.
+constexpr int64_t kPromotedProducts = 256;
 /// The cost of a copy, in positions.
 constexpr double kCopyPositions = 4;
 /// The largest shift of a tap's sums: lanes get them from a neighbour.
@@ -98,8 +100,8 @@ class ImplicitGemmConv : public BoundTemplate {
          "taps of filters in shared memory (sets of taps where each has its own sums)"},
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
-    const std::string each = fmt::format("(tile_n // 2 * {} + {})", form_.shifts,
-                                         Shifted() ? 48 : 52);
+    const std::string each = fmt::format(
+        "(tile_n // 2 * {} + {})", form_.shifts + (form_.parts > 1 ? 1 : 0), Shifted() ? 48 : 52);
     Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each),
         "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
@@ -282,14 +284,22 @@ class ImplicitGemmConv : public BoundTemplate {
     constants.Int("Y_PIECE", Piece(), "elements of the result that are written at once");
     constants.Bool("HAS_EPILOGUE", form_.epilogue >= 0)
         .Bool("C_ALIGNED", true, "pieces of the result, and tensors of the same layout");
+    constants.Int("PROMOTED", Promoted(at), "segments between additions of sums; 0: at the end");
     constants.Int("SHARED", Evaluate(shared_, at), "bytes");
     constants.Ints(at, {"sets", "groups_m", "groups_p", "tile_n", "reach", "x_stages", "w_stages"});
+  }
+  /// Split floats are as exact as float32 if tensor cores add few products.
+  int64_t Promoted(const Chosen& at) const {
+    if (form_.parts == 1) return 0;
+    const int64_t taps = CeilDiv(Taps(2), Split(2)) *
+                         (at["reach"] == 1 ? 1 : CeilDiv(Taps(1), Split(1)));
+    return std::max<int64_t>(1, kPromotedProducts / (taps * Depth()));
   }
   ArgBinding MapOfX() const {
     const std::string images = fmt::format("({}) * ", form_.images.ToString());
     if (!Direct())
       return BoxMap("@arranged_x", form_.operands,
-                    {form_.Depth(), form_.groups * form_.Split() / form_.merged,
+                    {form_.Stored() * form_.merged, form_.groups * form_.Split() / form_.merged,
                      Expr::MustParse(images + std::to_string(form_.Positions()))},
                     {Depth(), 1, Expr::MustParse(BoxRows())}, row_bytes_);
     const auto& a = form_.axes;
@@ -329,11 +339,12 @@ void Flatten(TensorConvForm& form) {
                graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
 }
 
-/// Arranges x as rows of a padded image; false where that would multiply many zeros.
+/// Arranges x as rows of a padded image; false where that would multiply many zeros. Results whose
+/// filters are neighbours are stored without phases.
 bool UseArrangedRows(TensorConvForm& form) {
-  if (form.pixels_first && !form.scaled) return false;
+  if (form.pixels_first && (!form.scaled || form.RowPhases() > 1)) return false;
   if (form.Split() > 1 && 2 * InRows(form.padded) > 3 * form.padded) return false;
-  Merge(form);
+  if (!form.pixels_first) Merge(form);
   form.in_place = false;
   return true;
 }

@@ -121,6 +121,8 @@ class ColumnsTemplate : public GraphTemplate {
     const double line = (program_.kept_inside ? Real(at["kept_threads"])
                                               : Real(at["reduced_threads"])) *
                         Real(at["vector"]) * Narrowest();
+    // Rows far apart share no page of DRAM, so each should be read in long pieces.
+    if (!program_.kept_inside && at["kept_threads"] > 1 && line < 1024) return costs.column_line64;
     return line >= 256   ? 1.0
            : line >= 128 ? costs.column_line128
            : line >= 64  ? costs.column_line64
@@ -266,8 +268,7 @@ class ColumnsTemplate : public GraphTemplate {
          "threads that divide the reduction"},
         {"vector", VectorWidths(Widest(), extent, 32),
          "neighbouring elements that a thread moves at once"},
-        {"splits", Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}),
-         "blocks that divide the reduction"},
+        {"splits", Splits(), "blocks that divide the reduction"},
         {"unroll", Integers({1, 4, 8}), "steps of the loop whose loads are in flight together"},
         {"hold",
          Readings() == 1 ? Integers({0})
@@ -283,6 +284,11 @@ class ColumnsTemplate : public GraphTemplate {
     AddThreadLimits();
     AddHoldLimits();
     AddRegisterLimits();
+  }
+  /// 768 segments of 16 MB fit into the rings of an H100, and neither 512 nor 1024 do.
+  std::vector<Value> Splits() const {
+    return in_ring_ ? Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 768, 1024})
+                    : Integers({1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
   }
   /// Steps of a column, as an expression.
   std::string StepsText() const {

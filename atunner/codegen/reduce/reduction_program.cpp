@@ -8,6 +8,7 @@
 #include "atunner/graph/inlined_values.h"
 #include "atunner/graph/match/inline_work.h"
 #include "atunner/graph/rewrite/rewrite.h"
+#include "atunner/graph/rewriter.h"
 
 namespace atunner {
 namespace {
@@ -18,6 +19,39 @@ using graph::Node;
 using graph::NodeId;
 using graph::Reduce;
 using graph::Shape;
+
+/// Inputs that are only used in one other shape get it, as group norms use theirs: x[N, C, H, W] as
+/// [N, G, C / G, H, W]. Their elements keep their order.
+class InputsAsUsed : public graph::Rewriter {
+ public:
+  explicit InputsAsUsed(const graph::ValidGraph& graph) : Rewriter(graph) {
+    std::vector<bool> otherwise(graph.nodes().size(), false);
+    used_.resize(graph.nodes().size());
+    for (const Node& node : graph.nodes()) {
+      for (NodeId operand : node.operands) {
+        std::optional<Shape>& used = used_[operand];
+        if (!node.As<graph::Reshape>() || (used && *used != node.type.shape))
+          otherwise[operand] = true;
+        used = node.type.shape;
+      }
+    }
+    for (const graph::Output& output : graph.outputs()) otherwise[output.node] = true;
+    for (size_t id = 0; id < used_.size(); ++id) {
+      if (otherwise[id]) used_[id].reset();
+    }
+  }
+
+ private:
+  Shape InputShape(NodeId id) override { return used_[id].value_or(graph_.node(id).type.shape); }
+  graph::Value Rewrite(NodeId id, std::vector<graph::Value> operands) override {
+    const Node& node = graph_.node(id);
+    if (node.As<graph::Reshape>() && builder_.TypeOf(operands[0]).shape == node.type.shape)
+      return operands[0];
+    return builder_.Copy(node, std::move(operands));
+  }
+
+  std::vector<std::optional<Shape>> used_;  ///< by node
+};
 
 std::vector<bool> AxesOf(const Reduce& reduce, size_t rank) {
   std::vector<bool> reduced(rank, false);
@@ -141,9 +175,10 @@ bool Serves(const ReductionProgram& program) {
 
 std::optional<ReductionProgram> MakeProgram(
     const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside) {
+  const graph::ValidGraph used = InputsAsUsed(graph).Run();
   ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithReducedAxesKept(
                                graph::WithoutSingleElementScatters(graph::WithoutArgReductions(
-                                   graph::WithoutVectorProducts(graph))))))};
+                                   graph::WithoutVectorProducts(used))))))};
   if (!FindSpace(program)) return std::nullopt;
   find_beside(program);
   if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;

@@ -63,6 +63,21 @@ output y
   ExpectSameMeaning(graph, simple);
 }
 
+TEST(Simplify, ReductionsLeaveAxesOfOneElement) {
+  const ValidGraph graph = MustParse(R"(
+graph g
+input x: float32[1, 6, 4]
+m = reduce_mean(x, axes=[0, 2], keep=true)
+n = reduce_sum(x, axes=[0], keep=true)
+y = x - m + n
+output y
+)");
+  const ValidGraph simple = Simplify(graph);
+  EXPECT_THAT(Print(simple), HasSubstr("reduce_mean(x, axes=[2], keep=true)"));
+  EXPECT_THAT(Print(simple), HasSubstr("reduce_sum(x, axes=[0], keep=true)"));
+  ExpectSameMeaning(graph, simple);
+}
+
 TEST(Simplify, ExpressionsSayShortTables) {
   const ValidGraph graph = MustParse(R"(
 graph g

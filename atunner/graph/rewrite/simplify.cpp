@@ -63,7 +63,23 @@ class Simplifier : public Rewriter {
       return Known(MapWithLiterals(*map, node.type, std::move(operands)));
     if (const auto known = Folded(node, operands)) return Known(*known);
     if (const auto simple = WithoutLayoutChanges(node, operands)) return *simple;
+    if (const auto shorter = WithoutSingleExtents(node))
+      return Known(builder_.Copy(*shorter, std::move(operands)));
     return Known(builder_.Copy(node, std::move(operands)));
+  }
+
+  /// A reduction that keeps its axes, without those of extent 1: instance norms reduce [1, N, …]
+  /// over the first axis, too. nullopt where nothing changes, or no axis would be left.
+  std::optional<Node> WithoutSingleExtents(const Node& node) const {
+    const auto* reduce = node.As<Reduce>();
+    if (reduce == nullptr || !reduce->keep) return std::nullopt;
+    const Shape& shape = graph_.node(node.operands[0]).type.shape;
+    Reduce shorter = *reduce;
+    std::erase_if(shorter.axes, [&](int64_t axis) { return shape[axis].one(); });
+    if (shorter.axes.empty() || shorter.axes.size() == reduce->axes.size()) return std::nullopt;
+    Node changed = node;
+    changed.operation = std::move(shorter);
+    return changed;
   }
 
   /// An equal node that was built before, or else `value`.

@@ -32,8 +32,8 @@ namespace atunner::jobs {
 namespace {
 
 constexpr const char* kKernels = "kernels";
-/// Trials of a kernel whose first guess is not correct.
-constexpr int64_t kMoreGuesses = 10;
+/// Trials of a kernel without a search: the first is nearly always right.
+constexpr int64_t kMostGuesses = 11;
 
 /// Success when a plan can be written to the folder.
 Status CheckPlanFolder(const Path& folder) {
@@ -202,9 +202,9 @@ class ModelOptimizer {
   Status TuneAll(const Kernels& kernels) {
     TuningOptions options = request_.tuning;
     std::vector<Budget> budgets = BudgetsOf(kernels, options.budget, target_.profile);
-    if (request_.first_guess) {
+    if (options.thoroughness != Thoroughness::kSearch) {
       options.baselines = options.transfer = false;
-      budgets.assign(budgets.size(), {.trials = 1, .seconds = {}});
+      budgets.assign(budgets.size(), {.trials = kMostGuesses, .seconds = {}});
       ATUNNER_RETURN_IF_ERROR(
           CompileFirstGuesses(kernels.parts, target_.profile, options, services_, stop_));
     }
@@ -220,10 +220,6 @@ class ModelOptimizer {
   Status TunePart(TaskTuner& tuner, const Part& part, const Budget& budget) {
     const Path out = result_.out / part.folder;
     ATUNNER_TRY(RunResult tuned, tuner.Tune(*part.schedule, out, budget));
-    if (request_.first_guess && !tuned.found()) {
-      events_(NoteEvent{"the first guess is not correct: a few others are tried"});
-      ATUNNER_TRY(tuned, tuner.Tune(*part.schedule, out, {.trials = kMoreGuesses, .seconds = {}}));
-    }
     if (tuned.found()) return Take(std::move(tuned));
     ATUNNER_TRY(RunResult plain, TunePlain(tuner, part, out, tuned));
     if (plain.found()) return Take(std::move(plain));

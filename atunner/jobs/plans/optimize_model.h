@@ -16,11 +16,10 @@ namespace atunner::jobs {
 
 struct OptimizeModelRequest {
   Path model;
+  /// Without a search the first configurations are compiled at once, in parallel. A kernel whose
+  /// first one is not right gets another one.
   TuningOptions tuning;
   Accuracy accuracy = Accuracy::kDefault;
-  /// No search: each kernel's first configuration is compiled and verified. All are compiled at
-  /// once, in parallel.
-  bool first_guess = false;
   Dims sizes;  ///< of the open axes of an ONNX model, by name
 };
 

@@ -107,10 +107,21 @@ TEST_F(OptimizeModels, UnknownOperatorsBecomeSteps) {
 
 TEST_F(OptimizeModels, AFirstGuessIsOneTrialOfEachKernel) {
   OptimizeModelRequest request = Request(Model());
-  request.first_guess = true;
+  request.tuning.thoroughness = Thoroughness::kFirstRight;
   const auto result = Run(request);
   ASSERT_TRUE(result) << result.error().ToString();
   EXPECT_EQ(result->kernels.at(0).report.trials.size(), 1u);
+}
+
+TEST_F(OptimizeModels, WhatWasNotCheckedSaysSo) {
+  fakes_.devices.wrong = 100;  // nobody looks
+  OptimizeModelRequest request = Request(Model());
+  request.tuning.thoroughness = Thoroughness::kUnchecked;
+  const auto result = Run(request);
+  ASSERT_TRUE(result) << result.error().ToString();
+  const Artifact artifact = LoadArtifact(out() / LoadPlan(out()).value().kernels.at(0)).value();
+  EXPECT_EQ(artifact.trial.verdict.kind, VerdictKind::kUnchecked);
+  EXPECT_FALSE(artifact.trial.ObjectiveNs());
 }
 
 TEST_F(OptimizeModels, PlainKernelsStandInForAFamilyWithoutACorrectKernel) {
@@ -129,7 +140,7 @@ TEST_F(OptimizeModels, WithoutAnyCorrectKernelTheReasonIsSaid) {
   fakes_.devices.wrong = 100;
   for (const bool first_guess : {false, true}) {
     OptimizeModelRequest request = Request(Model());
-    request.first_guess = first_guess;
+    request.tuning.thoroughness = first_guess ? Thoroughness::kFirstRight : Thoroughness::kSearch;
     const auto result = Run(request);
     ASSERT_FALSE(result);
     EXPECT_THAT(result.error().ToString(), HasSubstr("wrong-result"));

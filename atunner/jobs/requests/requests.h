@@ -40,6 +40,7 @@ struct TaskRequest {
 /// How to search, on which device, and where to put the result.
 struct TuningOptions {
   TargetChoice target;
+  Thoroughness thoroughness = Thoroughness::kSearch;
   std::string strategy = "auto";
   std::vector<std::string> where;  ///< conditions on parameters: "tile_m == 128 and stages > 3"
   Budget budget{.trials = 60, .seconds = {}};

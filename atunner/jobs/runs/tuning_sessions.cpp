@@ -48,6 +48,9 @@ std::string KeyOf(const TuningOptions& options, const KernelSpec& spec, const Pa
       BuildId()};
   const std::string objectives = NamesOf(options.objectives);
   if (objectives != "time") fields.push_back(objectives);
+  // Trials that were not timed are no part of a search.
+  if (options.thoroughness != Thoroughness::kSearch)
+    fields.push_back(options.thoroughness == Thoroughness::kUnchecked ? "unchecked" : "first right");
   return DigestOf(fields).ToHex();
 }
 
@@ -113,6 +116,7 @@ atunner::TuneRequest TuningSessions::RequestFor(const ScheduleTemplate& schedule
   request.schedule = &schedule;
   request.profile = target_.profile;
   request.arch = target_.profile.Arch();
+  request.thoroughness = options_.thoroughness;
   request.strategy = options_.strategy;
   request.budget = budget;
   request.objectives = options_.objectives;

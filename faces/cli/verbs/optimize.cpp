@@ -34,6 +34,12 @@ struct OptimizeFlags {
   CapturedFlags captured;
   RoundsFlags rounds;
   bool first_guess = false;
+  bool unchecked = false;
+
+  Thoroughness ThoroughnessOfModel() const {
+    if (!first_guess) return Thoroughness::kSearch;
+    return unchecked ? Thoroughness::kUnchecked : Thoroughness::kFirstRight;
+  }
 };
 
 Result<int> OptimizeCapture(const OptimizeFlags& flags, const Context& context) {
@@ -79,7 +85,8 @@ Result<int> OptimizeModel(const OptimizeFlags& flags, const Path& model, const C
   if (!flags.task.dims.empty() && !importers::IsOnnxFile(model))
     return Invalid("a model's sizes are those with which it was exported", "--dim",
                    "export it with other example inputs");
-  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, flags.first_guess, {}};
+  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, {}};
+  request.tuning.thoroughness = flags.ThoroughnessOfModel();
   ATUNNER_TRY(request.sizes, SizesOfAxes(flags.task.dims));
   ATUNNER_TRY(request.accuracy, ParseAccuracyFlag(flags.task.accuracy));
   return RunModelTuning(context, request);
@@ -151,9 +158,14 @@ void AddOptimize(VerbList& verbs) {
   verb->add_option("--dim", flags->task.dims,
                    "size of a graph's symbol, B=4096, or several, B=1,64,4096: an artifact for "
                    "each; else the end of its range");
-  verb->add_flag("--first-guess", flags->first_guess,
-                 "a model's kernels without a search: each first configuration, compiled in "
-                 "parallel and verified");
+  CLI::Option* first_guess = verb->add_flag(
+      "--first-guess", flags->first_guess,
+      "a model's kernels without a search: each first configuration, compiled in "
+      "parallel and verified");
+  verb->add_flag("--unchecked", flags->unchecked,
+                 "compile the first guesses and verify nothing, for plans that are checked "
+                 "elsewhere: their kernels say so")
+      ->needs(first_guess);
   AddTuning(verb, flags->tuning);
   AddRounds(verb, flags->rounds);
 }

@@ -1,20 +1,26 @@
 // First step of a convolution: writes images and filters with their channels last, each group
 // padded with zeros to whole units, and images with zeros around them. The first blocks transpose
 // tiles of images, the last gather filters. Float32 is scaled to float16 by powers of two that a
-// sample decides.
-constexpr int TOTAL = GROUPS * C;  // channels of an arranged pixel
+// sample decides. With FLOAT_PARTS = 3 it is split into high + low, and each product has its
+// channels: high, low, high of images meet high, high, low of filters.
+constexpr int TOTAL = GROUPS * STORED;  // channels of an arranged pixel
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 // pixels of a position; pixels of an image with the zeros around it
 constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = POSITIONS * SPLIT;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
-/// The operand for an element; `seen` becomes the largest finite magnitude so far.
-DEVICE Operand scaled(T x, int shift, float& seen) {
+/// The operand for an element, or the part of it that its high part leaves; `seen` becomes the
+/// largest finite magnitude so far.
+DEVICE Operand scaled(T x, int shift, float& seen, bool low = false) {
   if (!SCALED) return Operand(x);
   const float given = x;
-  if (fabsf(given) < __int_as_float(0x7f800000)) seen = fmaxf(seen, fabsf(given));
-  return Operand(shifted(given, shift));
+  const bool finite = fabsf(given) < __int_as_float(0x7f800000);
+  if (finite) seen = fmaxf(seen, fabsf(given));
+  const float all = shifted(given, shift);
+  const Operand high = Operand(all);
+  if (FLOAT_PARTS == 1 || !low) return high;
+  return Operand(finite ? all - float(high) : 0.0f);
 }
 
 typedef Units<T, X_STEP> Given;
@@ -48,17 +54,22 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
     const int pair = i / (TILE_S / UNIT), s = s0 + i % (TILE_S / UNIT) * UNIT;
     Given given[2][UNIT / X_STEP];
     UNROLLED for (int p = 0; p < 2; ++p) {
-      const int all = c0 + pair * 2 + p, channel = all % C;
-      const T* from = x + image * X_FROM_IMAGE + all / C * X_FROM_GROUP + channel * X_FROM_CHANNEL +
-                      s * X_FROM_PIXEL;
+      const int all = c0 + pair * 2 + p, part_channel = all % STORED,
+                channel = FLOAT_PARTS == 1 ? part_channel : part_channel % CHANNELS;
+      const T* from = x + image * X_FROM_IMAGE + all / STORED * X_FROM_GROUP +
+                      channel * X_FROM_CHANNEL + s * X_FROM_PIXEL;
       UNROLLED for (int e = 0; e < UNIT; e += X_STEP)
-          given[p][e / X_STEP] = all < TOTAL && channel < CHANNELS && s + e < SPACE
+          given[p][e / X_STEP] = all < TOTAL && part_channel < FLOAT_PARTS * CHANNELS &&
+                                         s + e < SPACE
                                      ? *(const Given*)(from + e * X_FROM_PIXEL)
                                      : Given{};
     }
+    const int first = (c0 + pair * 2) % STORED;
+    const bool low[2] = {first / CHANNELS == 1, (first + 1) / CHANNELS == 1};
     UNROLLED for (int e = 0; e < UNIT; ++e) {
-      pairs[s - s0 + e][pair] = {scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen),
-                                 scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen)};
+      pairs[s - s0 + e][pair] = {
+          scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen, low[0]),
+          scaled(given[1][e / X_STEP].element[e % X_STEP], shift, seen, low[1])};
     }
   }
   __syncthreads();
@@ -99,10 +110,11 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
   Arranged unit;
   // Filters do not see the channels of other groups that were put into their group.
   UNROLLED for (int e = 0; e < UNIT; ++e) {
-    const bool own = there && c + e < CHANNELS &&
-                     (c + e) / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
-    unit.element[e] = own ? scaled(from[(long long)((c + e) % OWN_CHANNELS) * W_CHANNEL], shift,
-                                   seen)
+    const int channel = FLOAT_PARTS == 1 ? c + e : (c + e) % CHANNELS;
+    const bool own = there && c + e < FLOAT_PARTS * CHANNELS &&
+                     channel / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
+    unit.element[e] = own ? scaled(from[(long long)(channel % OWN_CHANNELS) * W_CHANNEL], shift,
+                                   seen, (c + e) / CHANNELS == 2)
                           : Operand(0.0f);
   }
   *(Arranged*)(to + (row * TAPS + tap) * (MERGED * C) + unit_c) = unit;

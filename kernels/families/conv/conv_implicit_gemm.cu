@@ -29,6 +29,9 @@
 // - MERGED and PAIR: few filters leave rows of the tensor core empty, so neighbouring pixels or
 // rows become phases too.
 //
+// - FLOAT_PARTS = 3: float32 in two float16 parts (conv_arrange.cu). Tensor cores truncate what
+// they add, so after PROMOTED segments their sums are added to others in registers.
+//
 // SETS = 2 sets of warpgroups alternate between tiles: one multiplies while the other stores.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row of shared memory
 constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
@@ -142,7 +145,8 @@ DEVICE void fetch(Segments segments, Filters filters, const CUtensorMap& x, cons
                      unit.position * PAIR + segment.h / SPLIT_H * DILATION_H * LINE + i * PANEL,
                      segment, c, unit.group, segments.full());
         if (!DIRECT)
-          copy_box(to, x, c, segment.pixel() * GROUPS + unit.group,
+          copy_box(to, x, MERGED > 1 || c < STORED ? c : c - STORED,
+                   segment.pixel() * GROUPS + unit.group,
                    unit.position + segment.start() + i * BOX_ROWS, segments.full());
       }
       if (FILTERS_STAY && index != blockIdx.x) continue;
@@ -201,8 +205,23 @@ DEVICE void pass_turn() {
   asm volatile("bar.arrive %0, %1;" ::"r"(3 - set()), "n"(CONSUMERS) : "memory");
 }
 
+/// Adds finished sums of products to those in registers.
+DEVICE void promote(Sums& sums, Sums& parts) {
+  wait_products<0>();
+  settle(parts);
+  UNROLLED for (int t = 0; t < SHIFTS; ++t) {
+    UNROLLED for (int j = 0; j < TILE_N / 8; ++j) {
+      UNROLLED for (int i = 0; i < 4; ++i) sums[t][j][i] += parts[t][j][i];
+    }
+  }
+  clear(parts);
+}
+
 DEVICE void multiply_unit(Segments& segments, Filters& filters, Sums& sums, bool pass) {
+  Sums apart;
+  Sums& parts = PROMOTED > 0 ? apart : sums;
   clear(sums);
+  if (PROMOTED > 0) clear(parts);
   Segments segment_before = segments;
   Filters before = filters;
   for (int at = 0; at < CHUNKS * SEGMENTS; ++at) {
@@ -218,7 +237,7 @@ DEVICE void multiply_unit(Segments& segments, Filters& filters, Sums& sums, bool
       start_products();
       UNROLLED for (int t = 0; t < SHIFTS; ++t) {
         UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(
-            sums[t], further(a, t * TAP_BYTES + step * 32), further(b, step * PRODUCT_BYTES));
+            parts[t], further(a, t * TAP_BYTES + step * 32), further(b, step * PRODUCT_BYTES));
       }
       commit_products();
       if (at + i == 0) continue;
@@ -231,11 +250,13 @@ DEVICE void multiply_unit(Segments& segments, Filters& filters, Sums& sums, bool
       segment_before.release();
       segment_before.step();
     }
+    if (PROMOTED > 0 && (at + 1) % (PROMOTED > 0 ? PROMOTED : 1) == 0) promote(sums, parts);
     segments.step();
   }
   if (pass) pass_turn();
+  if (PROMOTED > 0) promote(sums, parts);
   wait_products<0>();
-  settle(sums);
+  settle(parts);
   if (!FILTERS_STAY) before.release();
   segment_before.release();
 }
