@@ -10,9 +10,13 @@ if [ "${1:-}" = --check ]; then
   shift
 fi
 atunner=$(realpath "${1:?usage: serve_demo.sh [--check] ATUNNER}")
-kernel=$(realpath "$(dirname "$0")/../examples/kernels/heat.cu")
+kernel=$(realpath "$(dirname "$0")/../examples/kernels/transpose.cu")
 listen=${LISTEN:-127.0.0.1:8080}
-[ $check = yes ] && listen=127.0.0.1:0
+trials=24
+if [ $check = yes ]; then
+  listen=127.0.0.1:0
+  trials=4
+fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/atunner-serve-demo.XXXXXX")
 server=""
 cleanup() {
@@ -40,7 +44,7 @@ if [ -z "$url" ]; then
   exit 1
 fi
 echo "Submitting $(basename "$kernel") for a virtual A100:"
-"$atunner" submit "$kernel" --server "$url" --target-gpu A100 --budget 24 --wait \
+"$atunner" submit "$kernel" --server "$url" --target-gpu A100 --budget $trials --wait \
   --out "$folder/best" --json >"$folder/job.json" || {
   cat "$folder/job.json" "$folder/server.log" >&2
   exit 1
