@@ -13,7 +13,7 @@
 # make fuzz      every fuzz target for a minute; FUZZ_SECONDS=5 for five seconds
 # make coverage  tests with gcov, then the share of lines that they reach, by room
 # make web       builds the dashboard (needs npm); make build then puts it into the program
-# make web-test  its tests; Chromium drives its pages, and those of a real server
+# make web-test  its tests; Chromium drives its pages of a server
 # make package   .deb, wheel and tarball in build/packages, and a test of each
 # make chart-test renders the Helm chart and validates its objects (needs npm, and python3)
 # make bench-gpu times rows, products and matrix products on the GPU of this machine
@@ -21,9 +21,9 @@
 # make clean     removes build/
 # Every target installs the packages that it needs and that are missing. JOBS=N limits parallelism.
 # DEV_FLAGS holds further flags of cmake for make test.
-.PHONY: build demo serve-demo package test test-all check check-format check-text check-spelling check-structure \
-        check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test \
-        chart-test bench-gpu clean help
+.PHONY: build demo serve-demo package test test-all check check-format check-text check-spelling \
+        check-structure check-layers check-headers tidy format bless asan tsan fuzz coverage web \
+        web-test chart-test bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 TIDY ?= changed
@@ -45,6 +45,14 @@ demo: build
 serve-demo: web
 	@$(MAKE) --no-print-directory build
 	@scripts/serve_demo.sh build/atunner
+
+package: web
+	@$(MAKE) --no-print-directory build
+	cmake --build build/release -j$(JOBS) --target atunner_runtime atunner_runtime_static
+	@scripts/install_dependencies.sh package
+	@rm -rf build/packages
+	scripts/package.py build/release build/packages
+	scripts/package_test.py build/packages
 
 # Runs ctest with the given arguments and then prints the ten longest tests and ctest's last line.
 run-tests = mkdir -p build/$(1) && rm -f build/$(1)/tests.xml; \
@@ -84,10 +92,6 @@ $(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(WEB)/index.html
 web-test: web
 	@scripts/install_dependencies.sh browser
 	cd $(WEB) && npm test && npm run test:page
-	@scripts/install_dependencies.sh test
-	cmake --preset dev $(DEV_FLAGS) >/dev/null
-	cmake --build build/dev -j$(JOBS) --target atunner
-	cd $(WEB) && npm run test:server -- --atunner $(CURDIR)/build/dev/faces/atunner
 
 chart-test:
 	cd deploy/helm/test && npm ci --no-audit --no-fund --ignore-scripts && npm test
