@@ -4,7 +4,8 @@
     package_test.py FOLDER
 
 The .deb is unpacked beside glibc alone; as root the program then runs in there by chroot, else
-where it lies. Its server must answer. The tarball's program and the wheel's modules and program run, too.
+where it lies. Its server must answer. The tarball's program and the wheel's modules and program
+run, too.
 """
 
 import json

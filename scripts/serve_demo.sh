@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# serve_demo.sh [--check] ATUNNER: starts a server in an empty folder, submits a small kernel for the
-# virtual GPU, waits for its end, prints the address of the page that shows the run, and serves until
-# Ctrl-C. LISTEN (127.0.0.1:8080) is the address. With --check it takes a free port, looks at what
-# the page loads, and ends.
+# serve_demo.sh [--check] ATUNNER: starts a server in an empty folder, submits a small kernel for
+# the virtual GPU, waits for its end, prints the address of the page that shows the run, and serves
+# until Ctrl-C. LISTEN (127.0.0.1:8080) is the address. With --check it takes a free port, looks at
+# what the page loads, and ends.
 set -euo pipefail
 check=no
 if [ "${1:-}" = --check ]; then
@@ -16,6 +16,10 @@ trials=24
 if [ $check = yes ]; then
   listen=127.0.0.1:0
   trials=4
+fi
+if ! "$atunner" doctor --json | grep -q '"part":"NVRTC","found":true'; then
+  echo "serve_demo.sh: kernels cannot be compiled: NVRTC is not installed" >&2
+  exit 77
 fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/atunner-serve-demo.XXXXXX")
 server=""

@@ -35,7 +35,7 @@ PRAGMA application_id = 1635021173;
 PRAGMA user_version = 2;
 )";
 
-/// Of version 1, which did not tell failures from losses.
+/// Version 1 did not tell failures from losses.
 constexpr const char* kUpgrade = R"(
 BEGIN IMMEDIATE;
 ALTER TABLE jobs ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
