@@ -1,5 +1,7 @@
 # make build     builds build/atunner and the library that `sanitize -- PROGRAM` loads into programs
 # make demo      builds, tunes a softmax and prints the table and the path of the report
+# make serve-demo builds, starts a server with its dashboard, and shows a kernel that it has tuned;
+#                LISTEN=127.0.0.1:8080 is its address, Ctrl-C ends it
 # make test      builds and runs all tests but the long ones
 # make test-all  runs the long ones, too
 # make check     format, text, spelling, structure, layers, headers, clang-tidy of what changed
@@ -11,7 +13,8 @@
 # make fuzz      every fuzz target for a minute; FUZZ_SECONDS=5 for five seconds
 # make coverage  tests with gcov, then the share of lines that they reach, by room
 # make web       builds the dashboard (needs npm); make build then puts it into the program
-# make web-test  its tests, and Chromium drives its pages
+# make web-test  its tests; Chromium drives its pages of a server
+# make package   .deb, wheel and tarball in build/packages, and a test of each
 # make chart-test renders the Helm chart and validates its objects (needs npm, and python3)
 # make mcp-conformance  installs the conformance suite of the Model Context Protocol (needs npm) and
 #                runs it against build/dev; later `make test` runs it, too
@@ -20,9 +23,9 @@
 # make clean     removes build/
 # Every target installs the packages that it needs and that are missing. JOBS=N limits parallelism.
 # DEV_FLAGS holds further flags of cmake for make test.
-.PHONY: build demo test test-all check check-format check-text check-spelling check-structure \
-        check-layers check-headers tidy format bless asan tsan fuzz coverage web web-test \
-        chart-test mcp-conformance bench-gpu clean help
+.PHONY: build demo serve-demo package test test-all check check-format check-text check-spelling \
+        check-structure check-layers check-headers tidy format bless asan tsan fuzz coverage web \
+        web-test chart-test mcp-conformance bench-gpu clean help
 JOBS ?= $(shell nproc)
 TARGET_GPU ?= $(shell if [ -e /dev/nvidia0 ]; then echo auto; else echo A100; fi)
 TIDY ?= changed
@@ -41,14 +44,29 @@ demo: build
 	build/atunner optimize --operator softmax --input-shape 8,1024,4096 \
 	  --target-gpu $(TARGET_GPU) --budget 40
 
+serve-demo: web
+	@$(MAKE) --no-print-directory build
+	@scripts/serve_demo.sh build/atunner
+
+package: web
+	@$(MAKE) --no-print-directory build
+	cmake --build build/release -j$(JOBS) --target atunner_runtime atunner_runtime_static
+	@scripts/install_dependencies.sh package
+	@rm -rf build/packages
+	scripts/package.py build/release build/packages
+	scripts/package_test.py build/packages
+
 # Runs ctest with the given arguments and then prints the ten longest tests and ctest's last line.
 run-tests = mkdir -p build/$(1) && rm -f build/$(1)/tests.xml; \
 	ctest --test-dir build/$(1) -j$(JOBS) --output-on-failure \
 	  --output-junit $(CURDIR)/build/$(1)/tests.xml $(2); \
 	status=$$?; scripts/longest_tests.py build/$(1)/tests.xml; exit $$status
 
+# Where npm and Chromium are, the dashboard is built and driven, too.
 dev-build:
 	@scripts/install_dependencies.sh test
+	@if command -v npm >/dev/null && [ -x "$${CHROMIUM:-/usr/bin/chromium}" ]; then \
+	  $(MAKE) --no-print-directory web || echo "note: no dashboard; its tests are skipped"; fi
 	cmake --preset dev $(DEV_FLAGS) >/dev/null
 	cmake --build build/dev -j$(JOBS)
 .PHONY: dev-build
@@ -56,15 +74,25 @@ dev-build:
 test: dev-build
 	@$(call run-tests,dev,-LE long)
 
-test-all: dev-build
+test-all:
+	@scripts/install_dependencies.sh web
+	@scripts/install_dependencies.sh browser
+	@$(MAKE) --no-print-directory dev-build
 	@$(call run-tests,dev,)
 
 WEB := faces/serve/web
-web:
-	@command -v npm >/dev/null || { echo "make web needs npm: apt-get install npm"; exit 1; }
-	cd $(WEB) && npm ci --no-audit --no-fund && npm run build
+web: $(WEB)/dist/index.html
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package-lock.json
+	@scripts/install_dependencies.sh web
+	cd $(WEB) && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.package-lock.json
+
+$(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(WEB)/index.html \
+    $(wildcard $(addprefix $(WEB)/,*.ts public/* src/* src/*/*))
+	cd $(WEB) && npm run build
 
 web-test: web
+	@scripts/install_dependencies.sh browser
 	cd $(WEB) && npm test && npm run test:page
 
 chart-test:

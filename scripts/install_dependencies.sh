@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# install_dependencies.sh [test|check|fuzz|coverage]: installs the packages that building needs, and
-# those that testing, `make check`, `make fuzz` or `make coverage` need, on Debian 12 and
-# Ubuntu 24.04. It ends at once when everything is there.
+# install_dependencies.sh [test|check|fuzz|coverage|package|web|browser]: installs the packages that
+# building needs, and those that testing, `make check`, `make fuzz`, `make coverage` or
+# `make package` need, on Debian 12 and Ubuntu 24.04; web and browser install only what `make web`
+# and Chromium's tests need. It ends at once when everything is there.
 set -euo pipefail
 packages=(build-essential cmake ninja-build mold libcli11-dev libfmt-dev nlohmann-json3-dev
           libsqlite3-dev libeigen3-dev libxxhash-dev libtomlplusplus-dev zlib1g-dev libboost-dev
@@ -13,7 +14,19 @@ case "${1:-}" in
   check) packages+=("${testing[@]}" clang-format-19 clang-tidy-19 codespell universal-ctags git) ;;
   fuzz) packages+=(ccache clang-19 libclang-rt-19-dev) ;;
   coverage) packages+=("${testing[@]}" gcovr) ;;
-  *) echo "usage: $0 [test|check|fuzz|coverage]" >&2; exit 2 ;;
+  package) packages+=(python3 python3-venv dpkg binutils) ;;
+  web)
+    command -v npm >/dev/null && exit 0  # of any origin: packages of others conflict with Debian's
+    packages=(nodejs npm) ;;
+  browser)
+    [ -x "${CHROMIUM:-/usr/bin/chromium}" ] && exit 0
+    if [ -z "$(apt-cache policy chromium | grep -v '(none)' | grep Candidate)" ]; then
+      # Ubuntu has it as a snap only.
+      echo "note: no package of Chromium; CHROMIUM=PATH names one, else its tests are skipped" >&2
+      exit 0
+    fi
+    packages=(chromium) ;;
+  *) echo "usage: $0 [test|check|fuzz|coverage|package|web|browser]" >&2; exit 2 ;;
 esac
 missing=()
 for package in "${packages[@]}"; do

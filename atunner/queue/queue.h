@@ -31,9 +31,10 @@ struct Submission {
   std::string key;
   std::string name;
   std::string payload;
-  int priority = 0;  ///< larger ones first; equal ones in the order of submission
-  Labels labels;     ///< a worker must have all of them
-  int max_attempts = 3;
+  int priority = 0;      ///< larger ones first; equal ones in the order of submission
+  Labels labels;         ///< a worker must have all of them
+  int max_attempts = 3;  ///< it fails for good when so many attempts failed by themselves
+  int max_losses = 10;   ///< … or when so many workers vanished with it
 };
 
 struct Job {
@@ -47,8 +48,11 @@ struct Job {
   std::string created;  ///< UTC
   std::string started;  ///< of the last attempt; "" before it
   std::string ended;    ///< "" before
-  int attempts = 0;
+  int attempts = 0;     ///< how often a worker took it and did not give it back
+  int failures = 0;     ///< attempts that failed by themselves
   int max_attempts = 0;
+  int losses = 0;  ///< attempts whose worker vanished: killed, or cut off
+  int max_losses = 0;
   std::string worker;    ///< of the last attempt
   std::string progress;  ///< the worker's last word before the end
   std::string result;    ///< of a job that ended
@@ -120,7 +124,8 @@ class Queue {
   virtual ~Queue() = default;
   /// kInvalidInput at kKeyField for a known key with another payload.
   virtual Result<Submitted> Submit(const Submission& submission) = 0;
-  /// The first job that this worker can take; nullopt if there is none.
+  /// The first job that this worker can take; nullopt if there is none. Among equal priorities
+  /// those go first with which fewer workers vanished.
   virtual Result<std::optional<Lease>> Take(const Worker& worker, double seconds) = 0;
   /// Returns true if the job is to be cancelled. kInvalidInput at kLeaseField for a lost lease.
   virtual Result<bool> Extend(const std::string& job, const std::string& token, double seconds) = 0;
@@ -141,6 +146,9 @@ class Queue {
   virtual Result<std::map<State, int64_t>> Counts() = 0;
   /// Takes jobs away from workers that did not extend their leases. Returns how many.
   virtual Result<int> ExpireLeases() = 0;
+  /// Takes its jobs away from a worker that has certainly ended. `blame`: they may be the cause, so
+  /// that it counts as a loss. Returns how many.
+  virtual Result<int> Reclaim(const std::string& worker, bool blame) = 0;
 };
 
 }  // namespace atunner::queue

@@ -42,7 +42,7 @@ void Pause(int milliseconds) { ::usleep(static_cast<useconds_t>(milliseconds) * 
   const auto queue = SqliteQueue::Open(file);
   for (int i = 0; queue && i < kJobs; ++i) {
     Submission one{.key = "key" + std::to_string(i), .name = "", .payload = "{}", .labels = {}};
-    one.max_attempts = 1000;
+    one.max_losses = 1000;
     (void)(*queue)->Submit(one);
   }
   ::_exit(0);

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "atunner/queue/sqlite_queue.h"
 
@@ -106,17 +107,64 @@ TEST_F(QueueTest, ALateWorkerLosesItsJob) {
   EXPECT_EQ(queue_->Find(id)->progress, "");
 }
 
-TEST_F(QueueTest, GivesUpAfterTheLastAttempt) {
+TEST_F(QueueTest, LostWorkersUseUpNoAttempts) {
   const std::string id = Submit("one").id;
-  for (int attempt = 1; attempt <= 3; ++attempt) {
-    ASSERT_TRUE(Take()) << attempt;
+  for (int loss = 1; loss <= 5; ++loss) {
+    ASSERT_TRUE(Take()) << loss;
     now_ += 11;
     EXPECT_EQ(queue_->ExpireLeases().value(), 1);
   }
-  EXPECT_FALSE(Take());
+  EXPECT_EQ(queue_->Find(id)->losses, 5);
+  for (int failure = 1; failure <= 3; ++failure)
+    ASSERT_TRUE(queue_->End(id, Take()->token, {State::kFailed, true, "", "e"}));
   const Job job = queue_->Find(id).value();
   EXPECT_EQ(job.state, State::kFailed);
-  EXPECT_THAT(job.error, testing::HasSubstr("attempt 3 of 3"));
+  EXPECT_EQ(job.failures, 3);
+  EXPECT_EQ(job.attempts, 8);
+}
+
+TEST_F(QueueTest, AJobThatCrashesEveryWorkerEndsAndDelaysNoOther) {
+  const std::string poison = Submit("poison").id;
+  for (int loss = 1; loss <= 10; ++loss) {
+    const auto lease = Take();
+    ASSERT_TRUE(lease) << loss;
+    EXPECT_EQ(lease->job.id, poison);
+    EXPECT_EQ(queue_->Reclaim("worker", true).value(), 1);
+    Submit("next");
+    const auto next = Take();
+    EXPECT_EQ(next->job.name, "next") << "a job whose worker vanished waits behind others";
+    ASSERT_TRUE(queue_->End(next->job.id, next->token, {}));
+  }
+  const Job job = queue_->Find(poison).value();
+  EXPECT_EQ(job.state, State::kFailed);
+  EXPECT_THAT(job.error, testing::HasSubstr("10 workers vanished"));
+}
+
+TEST_F(QueueTest, JobsOfAWorkerThatEndedWithItsServerAreFreeAtOnceAndNotBlamed) {
+  const std::string id = Submit("one").id;
+  for (int restart = 1; restart <= 20; ++restart) {
+    ASSERT_TRUE(Take()) << restart;
+    EXPECT_EQ(queue_->Reclaim("other", false).value(), 0);
+    EXPECT_EQ(queue_->Reclaim("worker", false).value(), 1);
+  }
+  EXPECT_EQ(queue_->Find(id)->state, State::kQueued);
+  EXPECT_EQ(queue_->Find(id)->losses, 0);
+}
+
+TEST_F(QueueTest, AFileOfTheVersionBeforeIsUpgraded) {
+  const std::string id = Submit("one").id;
+  queue_.reset();
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_.path() / "queue.db").c_str(), &handle), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(handle,
+                         "ALTER TABLE jobs DROP COLUMN failures; ALTER TABLE jobs DROP COLUMN "
+                         "losses; ALTER TABLE jobs DROP COLUMN max_losses; PRAGMA user_version = 1",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(handle);
+  Reopen();
+  EXPECT_EQ(Take()->job.id, id);
+  EXPECT_EQ(queue_->Find(id)->max_losses, 10);
 }
 
 TEST_F(QueueTest, AFailureIsRetriedOnlyIfTheWorkerSaysSo) {

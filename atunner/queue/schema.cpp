@@ -11,7 +11,7 @@ namespace {
 
 /// "atqu" as a number: marks the file as a queue of this program.
 constexpr int kApplication = 0x61747175;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 // `number` orders equal priorities. Events outlive nothing: they belong to their job.
 constexpr const char* kCreate = R"(
@@ -23,14 +23,26 @@ CREATE TABLE jobs (
   max_attempts INTEGER NOT NULL, worker TEXT NOT NULL DEFAULT '',
   progress TEXT NOT NULL DEFAULT '', result TEXT NOT NULL DEFAULT '',
   error TEXT NOT NULL DEFAULT '', lease TEXT NOT NULL DEFAULT '', lease_until REAL NOT NULL DEFAULT 0,
-  batch INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1);
+  batch INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1,
+  failures INTEGER NOT NULL DEFAULT 0, losses INTEGER NOT NULL DEFAULT 0,
+  max_losses INTEGER NOT NULL DEFAULT 10);
 CREATE INDEX jobs_by_state ON jobs (state, priority DESC, number);
 CREATE TABLE events (
   id INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
   type TEXT NOT NULL, data TEXT NOT NULL);
 CREATE INDEX events_by_job ON events (job, id);
 PRAGMA application_id = 1635021173;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
+)";
+
+/// Version 1 did not tell failures from losses.
+constexpr const char* kUpgrade = R"(
+BEGIN IMMEDIATE;
+ALTER TABLE jobs ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN max_losses INTEGER NOT NULL DEFAULT 10;
+PRAGMA user_version = 2;
+COMMIT;
 )";
 static_assert(kApplication == 1635021173);
 
@@ -71,6 +83,9 @@ Status PrepareQueueSchema(sqlite3* handle, const Path& file) {
                                   "PRAGMA foreign_keys = ON;"));
   if (ReadInteger(handle, "SELECT count(*) FROM sqlite_master") == 0)
     ATUNNER_RETURN_IF_ERROR(CreateTables(handle, file));
+  if (ReadInteger(handle, "PRAGMA application_id") == kApplication &&
+      ReadInteger(handle, "PRAGMA user_version") == 1)
+    ATUNNER_RETURN_IF_ERROR(Execute(handle, file, kUpgrade));
   if (ReadInteger(handle, "PRAGMA application_id") != kApplication ||
       ReadInteger(handle, "PRAGMA user_version") != kVersion)
     return Invalid("the file is no queue of this version of atunner", file.string(),

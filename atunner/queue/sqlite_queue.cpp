@@ -21,7 +21,8 @@ constexpr int kBusyMilliseconds = 20000;
 
 constexpr const char* kSelect =
     "SELECT id, name, payload, priority, labels, state, cancel, created, started, ended, attempts, "
-    "max_attempts, worker, progress, result, error, version FROM jobs ";
+    "max_attempts, worker, progress, result, error, version, failures, losses, max_losses FROM "
+    "jobs ";
 
 std::string LabelText(const Labels& labels) {
   Json json = Json::object();
@@ -56,6 +57,9 @@ Job ReadJob(const Statement& row) {
   job.result = row.Column(14);
   job.error = row.Column(15);
   job.version = row.IntegerColumn(16);
+  job.failures = row.IntegerColumn(17);
+  job.losses = row.IntegerColumn(18);
+  job.max_losses = row.IntegerColumn(19);
   return job;
 }
 
@@ -150,10 +154,12 @@ Result<Submitted> SqliteQueue::Insert(const Submission& submission) {
   const std::string id = NewId();
   Statement insert(handle_,
                    "INSERT INTO jobs (id, key, name, payload, priority, labels, state, created, "
-                   "max_attempts) VALUES (?, nullif(?, ''), ?, ?, ?, ?, 'queued', ?, ?)");
+                   "max_attempts, max_losses) "
+                   "VALUES (?, nullif(?, ''), ?, ?, ?, ?, 'queued', ?, ?, ?)");
   insert.Text(1, id).Text(2, submission.key).Text(3, submission.name).Text(4, submission.payload);
   insert.Integer(5, submission.priority).Text(6, LabelText(submission.labels));
   insert.Text(7, UtcTimestamp()).Integer(8, submission.max_attempts);
+  insert.Integer(9, submission.max_losses);
   ATUNNER_RETURN_IF_ERROR(Run(insert, "submit a job"));
   ATUNNER_RETURN_IF_ERROR(AddEvent(id, "state", "queued"));
   ATUNNER_TRY(Job job, FindUnlocked(id));
@@ -161,8 +167,8 @@ Result<Submitted> SqliteQueue::Insert(const Submission& submission) {
 }
 
 Result<std::optional<Job>> SqliteQueue::FirstFor(const Worker& worker) {
-  Statement select(handle_,
-                   std::string(kSelect) + "WHERE state = 'queued' ORDER BY priority DESC, number");
+  Statement select(handle_, std::string(kSelect) +
+                                "WHERE state = 'queued' ORDER BY priority DESC, losses, number");
   int code = 0;
   while ((code = select.Step()) == SQLITE_ROW) {
     Job job = ReadJob(select);
@@ -236,8 +242,9 @@ Status SqliteQueue::End(const std::string& job, const std::string& token, const 
     if (IsFinal(leased.state)) return {};
     if (leased.state != State::kRunning) return LostLease(job);
     if (ending.state == State::kQueued) return TakeBack(leased);
+    if (ending.state == State::kFailed) ATUNNER_RETURN_IF_ERROR(AddTo("failures", leased));
     const bool again = ending.retry && !leased.cancel_requested &&
-                       leased.attempts < leased.max_attempts;
+                       leased.failures + 1 < leased.max_attempts;
     const State state = again ? State::kQueued : ending.state;
     return Enter(leased, state, ending.result, ending.error);
   });
@@ -363,27 +370,48 @@ Result<std::map<State, int64_t>> SqliteQueue::Counts() {
   return counts;
 }
 
-Status SqliteQueue::GiveUp(const Job& job) {
+Status SqliteQueue::AddTo(const char* column, const Job& job) {
+  Statement update(handle_, fmt::format("UPDATE jobs SET {0} = {0} + 1 WHERE id = ?", column));
+  update.Text(1, job.id);
+  return Run(update, "count an attempt");
+}
+
+/// A worker vanishes for many reasons that are not the job's: its server or machine was stopped.
+/// But a job that makes every worker crash must end, too.
+Status SqliteQueue::Lose(Job job, bool blame) {
   if (job.cancel_requested) return Enter(job, State::kCancelled, "", "");
-  if (job.attempts < job.max_attempts) return Enter(job, State::kQueued, "", "");
+  if (blame) {
+    ATUNNER_RETURN_IF_ERROR(AddTo("losses", job));
+    ++job.losses;
+  }
+  if (job.losses < job.max_losses) return Enter(job, State::kQueued, "", "");
   const Json error{
       {"code", "unavailable"},
-      {"detail", fmt::format("worker '{}' did not answer any more, in attempt {} of {}", job.worker,
-                             job.attempts, job.max_attempts)}};
+      {"detail", fmt::format("{} workers vanished while they ran this job, the last was '{}'",
+                             job.losses, job.worker)},
+      {"hint", "the job may make its worker crash: the worker's log says more"}};
   return Enter(job, State::kFailed, "", DumpJson(error));
 }
 
-Result<int> SqliteQueue::ExpireLeases() {
+Result<int> SqliteQueue::TakeAway(const char* where, const std::string& parameter, bool blame) {
   return Atomically([&]() -> Result<int> {
-    Statement select(handle_, std::string(kSelect) + "WHERE state = 'running' AND lease_until < ?");
-    select.Real(1, now_());
-    std::vector<Job> late;
+    Statement select(handle_, fmt::format("{}WHERE state = 'running' AND {}", kSelect, where));
+    select.Text(1, parameter);
+    std::vector<Job> gone;
     int code = 0;
-    while ((code = select.Step()) == SQLITE_ROW) late.push_back(ReadJob(select));
-    if (code != SQLITE_DONE) return Failure("look for late workers");
-    for (const Job& job : late) ATUNNER_RETURN_IF_ERROR(GiveUp(job));
-    return static_cast<int>(late.size());
+    while ((code = select.Step()) == SQLITE_ROW) gone.push_back(ReadJob(select));
+    if (code != SQLITE_DONE) return Failure("look for jobs without a worker");
+    for (const Job& job : gone) ATUNNER_RETURN_IF_ERROR(Lose(job, blame));
+    return static_cast<int>(gone.size());
   });
+}
+
+Result<int> SqliteQueue::ExpireLeases() {
+  return TakeAway("lease_until < CAST(? AS REAL)", fmt::format("{}", now_()), true);
+}
+
+Result<int> SqliteQueue::Reclaim(const std::string& worker, bool blame) {
+  return TakeAway("worker = ?", worker, blame);
 }
 
 }  // namespace atunner::queue

@@ -41,6 +41,7 @@ class SqliteQueue : public Queue {
   Result<int64_t> LastEvent() override;
   Result<std::map<State, int64_t>> Counts() override;
   Result<int> ExpireLeases() override;
+  Result<int> Reclaim(const std::string& worker, bool blame) override;
 
  private:
   SqliteQueue(sqlite3* handle, Path file, WallClock now)
@@ -61,7 +62,10 @@ class SqliteQueue : public Queue {
   Status AddEvent(const std::string& job, const std::string& type, const std::string& data);
   /// Changes the state, with its events.
   Status Enter(const Job& job, State state, const std::string& result, const std::string& error);
-  Status GiveUp(const Job& job);
+  /// Takes away the running jobs that `where` selects, with its first parameter as text.
+  Result<int> TakeAway(const char* where, const std::string& parameter, bool blame);
+  Status AddTo(const char* column, const Job& job);
+  Status Lose(Job job, bool blame);
   Status TakeBack(const Job& job);
 
   sqlite3* handle_;

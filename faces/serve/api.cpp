@@ -46,7 +46,6 @@ std::string CookieOf(const std::string& cookies) {
   return "";
 }
 
-constexpr const char* kLocalWorker = "local-worker";
 /// Wrong secrets of one address: a person who mistypes is not stopped, a guesser is.
 constexpr double kWrongSecretsPerSecond = 0.2;
 constexpr double kWrongSecretsAtOnce = 20;

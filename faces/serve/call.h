@@ -16,6 +16,9 @@
 
 namespace atunner::serve {
 
+/// Stands for the token of workers that this server starts.
+inline constexpr const char* kLocalWorker = "local-worker";
+
 /// Who asks. Without a token on a loopback address: everybody, with all scopes.
 struct Caller {
   std::string token;  ///< id of the token; "" for none

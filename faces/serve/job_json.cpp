@@ -50,7 +50,10 @@ Json JobJson(const queue::Job& job, const ServeContext& context) {
             {"started", OrNull(job.started)},
             {"ended", OrNull(job.ended)},
             {"attempts", job.attempts},
+            {"failures", job.failures},
             {"max_attempts", job.max_attempts},
+            {"losses", job.losses},
+            {"max_losses", job.max_losses},
             {"worker", OrNull(job.worker)}};
   for (const char* name : {"device", "evidence", "best", "baseline", "speedup"})
     json[name] = FieldOf(progress, name);

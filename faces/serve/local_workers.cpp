@@ -19,6 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds kLook{200};
 constexpr int kEndSeconds = 30;
 
+std::string NameOf(int number) { return fmt::format("{}{}", kLocalWorkerPrefix, number); }
+
 /// `strings` for exec, which does not change them.
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -29,8 +31,9 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
-LocalWorkers::LocalWorkers(LocalWorkersOptions options, Log& log)
+LocalWorkers::LocalWorkers(LocalWorkersOptions options, queue::Queue& queue, Log& log)
     : options_(std::move(options)),
+      queue_(queue),
       log_(log),
       children_(static_cast<size_t>(options_.count), -1),
       thread_([this] { Loop(); }) {}
@@ -53,7 +56,7 @@ pid_t LocalWorkers::Start(int number) const {
                                         "--store",
                                         options_.store.string(),
                                         "--name",
-                                        fmt::format("local-{}", number),
+                                        NameOf(number),
                                         "--folder",
                                         (options_.folder / std::to_string(number)).string()};
   std::vector<std::string> environment = {"ATUNNER_TOKEN=" + options_.secret};
@@ -75,6 +78,13 @@ pid_t LocalWorkers::Start(int number) const {
   ::_exit(127);
 }
 
+void LocalWorkers::Reclaim(int number, bool blame) {
+  const auto reclaimed = queue_.Reclaim(NameOf(number), blame);
+  if (!reclaimed)
+    log_.Write("error", "jobs of an ended worker stay with it until their leases end",
+               {{"what", reclaimed.error().ToString()}});
+}
+
 void LocalWorkers::StartMissing() {
   for (size_t i = 0; i < children_.size(); ++i) {
     if (children_[i] > 0) continue;
@@ -84,7 +94,8 @@ void LocalWorkers::StartMissing() {
 }
 
 void LocalWorkers::ReapEnded() {
-  for (pid_t& child : children_) {
+  for (size_t i = 0; i < children_.size(); ++i) {
+    pid_t& child = children_[i];
     int status = 0;
     if (child <= 0 || ::waitpid(child, &status, WNOHANG) != child) continue;
     log_.Write("warning", "a worker ended",
@@ -92,10 +103,13 @@ void LocalWorkers::ReapEnded() {
                 {"signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0},
                 {"exit_code", WIFEXITED(status) ? WEXITSTATUS(status) : 0}});
     child = -1;
+    Reclaim(static_cast<int>(i) + 1, true);
   }
 }
 
 void LocalWorkers::Loop() {
+  // Those of a server that was killed ended with it, which no job is to blame for.
+  for (size_t i = 0; i < children_.size(); ++i) Reclaim(static_cast<int>(i) + 1, false);
   std::unique_lock lock(mutex_);
   double pause = 0;  // grows while workers die at once
   auto started = std::chrono::steady_clock::now();

@@ -6,12 +6,16 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "faces/serve/serve_context.h"
 
 namespace atunner::serve {
+
+/// What the names of workers that a server starts begin with; other workers may not use it.
+inline constexpr std::string_view kLocalWorkerPrefix = "local-";
 
 struct LocalWorkersOptions {
   int count = 1;
@@ -21,10 +25,10 @@ struct LocalWorkersOptions {
   Path folder;  ///< each works in a folder below
 };
 
-/// Workers end with the server, however it ends.
+/// Workers end with the server, however it ends. Jobs of those that ended go back into the queue.
 class LocalWorkers {
  public:
-  LocalWorkers(LocalWorkersOptions options, Log& log);
+  LocalWorkers(LocalWorkersOptions options, queue::Queue& queue, Log& log);
   /// Asks the workers to end, waits for half a minute, and then kills them.
   ~LocalWorkers();
 
@@ -33,8 +37,11 @@ class LocalWorkers {
   void StartMissing();
   void ReapEnded();
   pid_t Start(int number) const;
+  /// Worker `number` has ended; `blame`: maybe because of its job.
+  void Reclaim(int number, bool blame);
 
   LocalWorkersOptions options_;
+  queue::Queue& queue_;
   Log& log_;
   std::vector<pid_t> children_;  ///< -1 for one that must be started
   std::mutex mutex_;

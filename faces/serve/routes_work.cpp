@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "atunner/base/clock.h"
+#include "faces/serve/local_workers.h"
 #include "faces/serve/routes.h"
 
 namespace atunner::serve {
@@ -61,6 +62,11 @@ http::Response PostLease(Call& call) {
   const platform::WorkerDescription worker = WorkerOf(*body);
   if (worker.name.empty())
     return ProblemOf(Invalid("is missing", "worker").error(), call.request_id);
+  if (worker.name.starts_with(kLocalWorkerPrefix) && call.caller.token != kLocalWorker)
+    return ProblemOf(Invalid("'" + worker.name + "' is a name of the server's own workers",
+                             "worker", "choose another with --name")
+                         .error(),
+                     call.request_id);
   const Json wait = body->value("wait_seconds", Json(0));
   const double seconds = wait.is_number() ? std::clamp(wait.get<double>(), 0.0, 30.0) : 0;
   http::Response response;

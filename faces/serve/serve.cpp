@@ -98,7 +98,7 @@ Status ServeUntil(ServeContext& context, http::Server& server, const std::string
   std::optional<LocalWorkers> workers;
   workers.emplace(LocalWorkersOptions{context.options.workers, url, context.worker_secret,
                                       context.options.store, context.options.data / "work"},
-                  context.log);
+                  context.queue, context.log);
   WatchLeases(context, stop);
   context.log.Write("info", "ending", {});
   context.draining = true;

@@ -54,9 +54,8 @@ def kill_something(server, chance):
 
 
 def check_job(server, job, ended):
-    """None lost: it has ended, and only many kills may have made it fail. None twice."""
-    if ended["state"] != "succeeded":
-        assert ended["state"] == "failed" and ended["attempts"] >= ended["max_attempts"], ended
+    """None lost: it has succeeded, however often its worker was killed. None twice."""
+    assert ended["state"] == "succeeded" and ended["failures"] == 0, ended
     events = server.get(f"/api/v1/jobs/{job}/events").decode()
     assert events.count("event: end\n") == 1, events
     for run in ended["runs"]:
@@ -98,7 +97,6 @@ def main():
                 state = check_job(server, job, ended)
                 states[state] = states.get(state, 0) + 1
             assert server.get("/api/v1/jobs?limit=1")["total"] == options.jobs
-            assert states.get("succeeded", 0) > options.jobs // 2, states
             server.stop()
         except AssertionError:
             print(pathlib.Path(home, "server.log").read_text()[-4000:], file=sys.stderr)

@@ -39,6 +39,8 @@ export interface Job {
   started: string | null;
   ended: string | null;
   attempts: number;
+  failures: number;
+  losses: number;
   worker: string | null;
   device: string | null;
   evidence: Evidence | null;
