@@ -48,7 +48,10 @@ class Dense(nn.Module):
 
 
 def conv_bn(i, o, size=1, stride=1, act=nn.ReLU, groups=1):
-    layers = [nn.Conv2d(i, o, size, stride, size // 2, groups=groups, bias=False), nn.BatchNorm2d(o)]
+    layers = [
+        nn.Conv2d(i, o, size, stride, size // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(o),
+    ]
     return nn.Sequential(*layers, *([act()] if act else []))
 
 
@@ -72,21 +75,45 @@ def mlp(sizes):
 
 
 def lenet(d):
-    steps = [nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
-             nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84),
-             nn.ReLU(), nn.Linear(84, 20)]
+    steps = [
+        nn.Conv2d(1, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 20),
+    ]
     return chain(*steps), [rand(d(4096, 2), 1, 32, 32)]
 
 
 def alexnet(d):
     w = d(32, 1)
-    steps = [nn.Conv2d(3, 3 * w, 11, 4, 2), nn.ReLU(), nn.MaxPool2d(3, 2),
-             nn.Conv2d(3 * w, 8 * w, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
-             nn.Conv2d(8 * w, 12 * w, 3, padding=1), nn.ReLU(),
-             nn.Conv2d(12 * w, 12 * w, 3, padding=1), nn.ReLU(),
-             nn.Conv2d(12 * w, 8 * w, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2), nn.Flatten(),
-             nn.Linear(8 * w * d(36, 1), 128 * w), nn.ReLU(), nn.Dropout(0.0),
-             nn.Linear(128 * w, 1000)]
+    steps = [
+        nn.Conv2d(3, 3 * w, 11, 4, 2),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        nn.Conv2d(3 * w, 8 * w, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        nn.Conv2d(8 * w, 12 * w, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(12 * w, 12 * w, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(12 * w, 8 * w, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2),
+        nn.Flatten(),
+        nn.Linear(8 * w * d(36, 1), 128 * w),
+        nn.ReLU(),
+        nn.Dropout(0.0),
+        nn.Linear(128 * w, 1000),
+    ]
     return chain(*steps), images(d, 1024, little=64)
 
 
@@ -101,16 +128,36 @@ def inception_module(i, one, three_in, three, five_in, five, pooled):
 
 def inception(d):
     sizes = [480, 192, 96, 208, 16, 48, 64]
-    return inception_module(*(d(size, size // 16) for size in sizes)), images(d, 10, d(480, 30), 224, 9)
+    return inception_module(*(d(size, size // 16) for size in sizes)), images(
+        d, 10, d(480, 30), 224, 9
+    )
 
 
 def googlenet(d):
     w = d(16, 1)
-    rows = [(12, 4, 6, 8, 1, 2, 2), (16, 8, 8, 12, 2, 6, 4), None, (30, 12, 6, 13, 1, 3, 4),
-            (32, 10, 7, 14, 2, 4, 4), (32, 8, 8, 16, 2, 4, 4), (32, 7, 9, 18, 2, 4, 4),
-            (33, 16, 10, 20, 2, 8, 8), None, (52, 16, 10, 20, 2, 8, 8), (52, 24, 12, 24, 3, 8, 8)]
-    steps = [nn.Conv2d(3, 4 * w, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(4 * w, 4 * w, 1),
-             nn.ReLU(), nn.Conv2d(4 * w, 12 * w, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    rows = [
+        (12, 4, 6, 8, 1, 2, 2),
+        (16, 8, 8, 12, 2, 6, 4),
+        None,
+        (30, 12, 6, 13, 1, 3, 4),
+        (32, 10, 7, 14, 2, 4, 4),
+        (32, 8, 8, 16, 2, 4, 4),
+        (32, 7, 9, 18, 2, 4, 4),
+        (33, 16, 10, 20, 2, 8, 8),
+        None,
+        (52, 16, 10, 20, 2, 8, 8),
+        (52, 24, 12, 24, 3, 8, 8),
+    ]
+    steps = [
+        nn.Conv2d(3, 4 * w, 7, 2, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+        nn.Conv2d(4 * w, 4 * w, 1),
+        nn.ReLU(),
+        nn.Conv2d(4 * w, 12 * w, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
     for row in rows:
         steps.append(inception_module(*(n * w for n in row)) if row else nn.MaxPool2d(3, 2, 1))
     return chain(*steps, head(64 * w, 1000)), images(d, 10)
@@ -150,8 +197,15 @@ def vgg(counts):
                 steps += [nn.Conv2d(i, o, 3, padding=1), nn.ReLU()]
                 i = o
             steps.append(nn.MaxPool2d(2))
-        steps += [nn.Flatten(), nn.Linear(i * d(49, 1), d(4096, 8)), nn.ReLU(), nn.Dropout(0.0),
-                  nn.Linear(d(4096, 8), d(4096, 8)), nn.ReLU(), nn.Linear(d(4096, 8), 1000)]
+        steps += [
+            nn.Flatten(),
+            nn.Linear(i * d(49, 1), d(4096, 8)),
+            nn.ReLU(),
+            nn.Dropout(0.0),
+            nn.Linear(d(4096, 8), d(4096, 8)),
+            nn.ReLU(),
+            nn.Linear(d(4096, 8), 1000),
+        ]
         return chain(*steps), images(d, 10)
 
     return build
@@ -162,9 +216,16 @@ def transition(i, o):
 
 
 def dense_block(count, i, growth):
-    return Dense([chain(nn.BatchNorm2d(i + k * growth), nn.ReLU(),
-                        nn.Conv2d(i + k * growth, growth, 3, padding=1, bias=False))
-                  for k in range(count)])
+    return Dense(
+        [
+            chain(
+                nn.BatchNorm2d(i + k * growth),
+                nn.ReLU(),
+                nn.Conv2d(i + k * growth, growth, 3, padding=1, bias=False),
+            )
+            for k in range(count)
+        ]
+    )
 
 
 def densenet(counts):
@@ -184,9 +245,14 @@ def densenet(counts):
 
 
 def fire(i, squeezed, one, three):
-    return chain(nn.Conv2d(i, squeezed, 1), nn.ReLU(),
-                 Branches(chain(nn.Conv2d(squeezed, one, 1), nn.ReLU()),
-                          chain(nn.Conv2d(squeezed, three, 3, padding=1), nn.ReLU())))
+    return chain(
+        nn.Conv2d(i, squeezed, 1),
+        nn.ReLU(),
+        Branches(
+            chain(nn.Conv2d(squeezed, one, 1), nn.ReLU()),
+            chain(nn.Conv2d(squeezed, three, 3, padding=1), nn.ReLU()),
+        ),
+    )
 
 
 def squeezenet(d):
@@ -199,13 +265,29 @@ def squeezenet(d):
             continue
         steps.append(fire(i, n * w, 4 * n * w, 4 * n * w))
         i = 8 * n * w
-    steps += [nn.Dropout(0.0), nn.Conv2d(i, 1000, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    steps += [
+        nn.Dropout(0.0),
+        nn.Conv2d(i, 1000, 1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ]
     return chain(*steps), images(d, 64, size=512, little=48)
 
 
 def mobilenet_v1(d):
     w, steps, i = d(32, 2), [conv_bn(3, d(32, 2), 3, 2)], d(32, 2)
-    for o, stride in [(2, 1), (4, 2), (4, 1), (8, 2), (8, 1), (16, 2), *[(16, 1)] * 5, (32, 2), (32, 1)]:
+    for o, stride in [
+        (2, 1),
+        (4, 2),
+        (4, 1),
+        (8, 2),
+        (8, 1),
+        (16, 2),
+        *[(16, 1)] * 5,
+        (32, 2),
+        (32, 1),
+    ]:
         steps += [conv_bn(i, i, 3, stride, groups=i), conv_bn(i, o * w)]
         i = o * w
     return chain(*steps, head(i, 1000)), images(d, 10)
@@ -239,19 +321,44 @@ def inverted_net(rows, first, last, batch, size=224, act=nn.ReLU6, excite=False)
         steps = [conv_bn(3, i, 3, 2, act)]
         for expansion, o, count, stride, window in rows:
             for number in range(d(count, min(count, 2))):
-                steps.append(inverted(i, scaled(o), 1 if number else stride, expansion, window, act, excite))
+                steps.append(
+                    inverted(i, scaled(o), 1 if number else stride, expansion, window, act, excite)
+                )
                 i = scaled(o)
-        return chain(*steps, conv_bn(i, scaled(last), act=act), head(scaled(last), 1000)), images(d, batch, size=size)
+        return chain(*steps, conv_bn(i, scaled(last), act=act), head(scaled(last), 1000)), images(
+            d, batch, size=size
+        )
 
     return build
 
 
-V2 = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 32, 3, 2, 3), (6, 64, 4, 2, 3), (6, 96, 3, 1, 3),
-      (6, 160, 3, 2, 3), (6, 320, 1, 1, 3)]
-B0 = [(1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
-      (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)]
-B1 = [(1, 16, 2, 1, 3), (6, 24, 3, 2, 3), (6, 40, 3, 2, 5), (6, 80, 4, 2, 3), (6, 112, 4, 1, 5),
-      (6, 192, 5, 2, 5), (6, 320, 2, 1, 3)]
+V2 = [
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 32, 3, 2, 3),
+    (6, 64, 4, 2, 3),
+    (6, 96, 3, 1, 3),
+    (6, 160, 3, 2, 3),
+    (6, 320, 1, 1, 3),
+]
+B0 = [
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 40, 2, 2, 5),
+    (6, 80, 3, 2, 3),
+    (6, 112, 3, 1, 5),
+    (6, 192, 4, 2, 5),
+    (6, 320, 1, 1, 3),
+]
+B1 = [
+    (1, 16, 2, 1, 3),
+    (6, 24, 3, 2, 3),
+    (6, 40, 3, 2, 5),
+    (6, 80, 4, 2, 3),
+    (6, 112, 4, 1, 5),
+    (6, 192, 5, 2, 5),
+    (6, 320, 2, 1, 3),
+]
 
 
 def shuffled(groups):
@@ -264,9 +371,12 @@ def shuffled(groups):
 
 def shuffle_unit(i, o, groups=3):
     middle = o // 4
-    body = chain(conv_bn(i, middle, groups=groups), shuffled(groups),
-                 conv_bn(middle, middle, 3, act=None, groups=middle),
-                 conv_bn(middle, o, act=None, groups=groups))
+    body = chain(
+        conv_bn(i, middle, groups=groups),
+        shuffled(groups),
+        conv_bn(middle, middle, 3, act=None, groups=middle),
+        conv_bn(middle, o, act=None, groups=groups),
+    )
     return Skip(body, None if i == o else conv_bn(i, o, act=None))
 
 
@@ -309,7 +419,9 @@ class ViT(nn.Module):
 
 def vit(d):
     size, patch = d(224, 8), d(16, 4)
-    return ViT(size, patch, 3, d(512, 8), d(6, 2), d(8, 2), d(2048, 12), 10), [rand(2, 3, size, size)]
+    return ViT(size, patch, 3, d(512, 8), d(6, 2), d(8, 2), d(2048, 12), 10), [
+        rand(2, 3, size, size)
+    ]
 
 
 class Windowed(nn.Module):
@@ -372,7 +484,11 @@ def merged(x):
 def swin(mixer):
     def build(d):
         window, width, size = d(7, 2), d(96, 8), d(224, 32)
-        steps = [nn.Conv2d(3, width, 4, 4), Do(lambda x: x.permute(0, 2, 3, 1)), nn.LayerNorm(width)]
+        steps = [
+            nn.Conv2d(3, width, 4, 4),
+            Do(lambda x: x.permute(0, 2, 3, 1)),
+            nn.LayerNorm(width),
+        ]
         for stage, depth in enumerate(d((2, 2, 6, 2), (2, 1))):
             heads = d(3, 2) * 2**stage
             for number in range(depth):
@@ -381,7 +497,11 @@ def swin(mixer):
                 wide = chain(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
                 steps.append(Skip(chain(wide, nn.LayerNorm(width)), last=None))
             if stage < d(3, 1):
-                steps += [Do(merged), nn.Linear(4 * width, 2 * width, bias=False), nn.LayerNorm(2 * width)]
+                steps += [
+                    Do(merged),
+                    nn.Linear(4 * width, 2 * width, bias=False),
+                    nn.LayerNorm(2 * width),
+                ]
                 width *= 2
         steps += [nn.LayerNorm(width), Do(lambda x: x.mean((1, 2))), nn.Linear(width, 1000)]
         return chain(*steps), [rand(d(10, 1), 3, size, size)]
@@ -406,7 +526,8 @@ class CvT(nn.Module):
         super().__init__()
         self.embed, self.project = nn.Conv2d(3, width, 4, 4), nn.Linear(width * 64, width)
         self.layers = nn.ModuleList(
-            nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0) for _ in range(2))
+            nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0) for _ in range(2)
+        )
         self.token, self.head = nn.Parameter(torch.zeros(1, 1, width)), nn.Linear(width, classes)
 
     def forward(self, x):
@@ -449,7 +570,9 @@ class Recurrent(nn.Module):
         self.last = nn.Linear(width, out) if out else None
 
     def forward(self, x, *states):
-        outputs, state = self.cells(x, states if len(states) == 2 else states[0] if states else None)
+        outputs, state = self.cells(
+            x, states if len(states) == 2 else states[0] if states else None
+        )
         if self.result == "last":
             return self.last(outputs[:, -1])
         if self.result == "outputs":
@@ -478,11 +601,15 @@ class Causal(nn.Module):
         super().__init__()
         self.heads, self.qkv, self.grade = heads, nn.Linear(width, 3 * width), grade
         self.out = nn.Linear(width, width) if out else nn.Identity()
-        self.register_buffer("mask", torch.tril(torch.ones(length, length)).view(1, 1, length, length))
+        self.register_buffer(
+            "mask", torch.tril(torch.ones(length, length)).view(1, 1, length, length)
+        )
 
     def forward(self, x):
         n, t, c = x.shape
-        q, k, v = (part.view(n, t, self.heads, -1).transpose(1, 2) for part in self.qkv(x).split(c, 2))
+        q, k, v = (
+            part.view(n, t, self.heads, -1).transpose(1, 2) for part in self.qkv(x).split(c, 2)
+        )
         scores = q @ k.transpose(-2, -1) * (c // self.heads) ** -0.5
         scores = scores.masked_fill(self.mask[:, :, :t, :t] == 0, float("-inf"))
         return self.out((self.grade(scores) @ v).transpose(1, 2).reshape(n, t, c))
@@ -498,9 +625,16 @@ def causal(d):
 
 def gpt_block(d):
     width = d(768, 8)
-    wide = [nn.LayerNorm(width), nn.Linear(width, 4 * width), Do(new_gelu), nn.Linear(4 * width, width)]
-    steps = [Skip(chain(nn.LayerNorm(width), Causal(width, d(8, 2), d(1024, 8))), last=None),
-             Skip(chain(*wide), last=None)]
+    wide = [
+        nn.LayerNorm(width),
+        nn.Linear(width, 4 * width),
+        Do(new_gelu),
+        nn.Linear(4 * width, width),
+    ]
+    steps = [
+        Skip(chain(nn.LayerNorm(width), Causal(width, d(8, 2), d(1024, 8))), last=None),
+        Skip(chain(*wide), last=None),
+    ]
     return chain(*steps), [rand(d(128, 2), d(512, 5), width)]
 
 
@@ -516,8 +650,13 @@ class UNet(nn.Module):
         super().__init__()
 
         def double(i, o):
-            return chain(*(step for a in (i, o) for step in
-                           (nn.Conv2d(a, o, 3, padding=1), nn.BatchNorm2d(o), nn.Softmax(-1))))
+            return chain(
+                *(
+                    step
+                    for a in (i, o)
+                    for step in (nn.Conv2d(a, o, 3, padding=1), nn.BatchNorm2d(o), nn.Softmax(-1))
+                )
+            )
 
         widths = [width * 2**level for level in range(depth + 1)]
         self.down = nn.ModuleList(double(a, b) for a, b in zip([i, *widths], widths))
@@ -582,11 +721,15 @@ class StateSpace(nn.Module):
 
     def forward(self, x):
         n, t = x.shape[:2]
-        x, into, out = (v.reshape(n, t // self.chunk, self.chunk, *v.shape[2:])
-                        for v in (x, self.into, self.out))
+        x, into, out = (
+            v.reshape(n, t // self.chunk, self.chunk, *v.shape[2:])
+            for v in (x, self.into, self.out)
+        )
         decay = self.decay.reshape(n, t // self.chunk, self.chunk, -1).permute(0, 3, 1, 2)
         ends = torch.cumsum(decay, -1)
-        inside = torch.einsum("bclhn,bcshn,bhcls,bcshp->bclhp", out, into, self.sums(decay).exp(), x)
+        inside = torch.einsum(
+            "bclhn,bcshn,bhcls,bcshp->bclhp", out, into, self.sums(decay).exp(), x
+        )
         left = torch.exp(ends[..., -1:] - ends)
         states = torch.einsum("bclhn,bhcl,bclhp->bchpn", into, left, x)
         states = torch.cat([torch.zeros_like(states[:, :1]), states], 1)
@@ -628,37 +771,70 @@ TABLE = [
     (10, "ResNet101", resnet(bottleneck, (3, 4, 23, 3), 10, 4)),
     (11, "VGG16", vgg((2, 2, 3, 3, 3))),
     (12, "VGG19", vgg((2, 2, 4, 4, 4))),
-    (13, "DenseNet121TransitionLayer",
-     unit(lambda d: transition(d(32, 4), d(64, 6)), 128, lambda d: d(32, 4), 256, 8)),
-    (14, "DenseNet121DenseBlock",
-     unit(lambda d: dense_block(d(6, 3), d(32, 4), d(32, 3)), 10, lambda d: d(32, 4), 224)),
+    (
+        13,
+        "DenseNet121TransitionLayer",
+        unit(lambda d: transition(d(32, 4), d(64, 6)), 128, lambda d: d(32, 4), 256, 8),
+    ),
+    (
+        14,
+        "DenseNet121DenseBlock",
+        unit(lambda d: dense_block(d(6, 3), d(32, 4), d(32, 3)), 10, lambda d: d(32, 4), 224),
+    ),
     (15, "DenseNet121", densenet((6, 12, 24, 16))),
     (16, "DenseNet201", densenet((6, 12, 48, 32))),
-    (17, "SqueezeNetFireModule",
-     unit(lambda d: fire(3, 6, d(64, 4), d(64, 4)), 128, lambda d: 3, 256)),
+    (
+        17,
+        "SqueezeNetFireModule",
+        unit(lambda d: fire(3, 6, d(64, 4), d(64, 4)), 128, lambda d: 3, 256),
+    ),
     (18, "SqueezeNet", squeezenet),
     (19, "MobileNetV1", mobilenet_v1),
     (20, "MobileNetV2", inverted_net(V2, 32, 1280, 10)),
-    (21, "EfficientNetMBConv",
-     unit(lambda d: inverted(d(112, 4), d(192, 6), 2, 6, 5), 10, lambda d: d(112, 4), 224)),
+    (
+        21,
+        "EfficientNetMBConv",
+        unit(lambda d: inverted(d(112, 4), d(192, 6), 2, 6, 5), 10, lambda d: d(112, 4), 224),
+    ),
     (22, "EfficientNetB0", inverted_net(B0, 32, 1280, 10, act=nn.ReLU)),
     (23, "EfficientNetB1", inverted_net(B1, 32, 1280, 10, 240)),
     (24, "EfficientNetB2", inverted_net(B1, 32, 1408, 2, act=nn.ReLU, excite=True)),
-    (25, "ShuffleNetUnit",
-     unit(lambda d: shuffle_unit(d(240, 12), d(480, 24)), 10, lambda d: d(240, 12), 224)),
+    (
+        25,
+        "ShuffleNetUnit",
+        unit(lambda d: shuffle_unit(d(240, 12), d(480, 24)), 10, lambda d: d(240, 12), 224),
+    ),
     (26, "ShuffleNet", shufflenet),
     (27, "RegNet", regnet),
     (28, "VisionTransformer", vit),
     (29, "SwinMLP", swin(HeadMix)),
     (30, "SwinTransformerV2", swin(CosineAttention)),
-    (31, "VisionAttention", lambda d: (ImageAttention(d(128, 8), d(4, 2)),
-                                       [rand(2, d(128, 8), d(128, 3), d(128, 3))])),
-    (32, "ConvolutionalVisionTransformer",
-     lambda d: (CvT(d(128, 8), d(4, 2), 1000), [rand(d(10, 2), 3, 32, 32)])),
-    (33, "VanillaRNN", lambda d: (Cell(d(16384, 5), d(16384, 4), d(8192, 3)),
-                                  [rand(d(256, 2), d(16384, 5)), rand(d(256, 2), d(16384, 4))])),
-    (34, "VanillaRNNHidden", lambda d: (Steps(d(1024, 5), d(256, 4), d(128, 3)),
-                                        [rand(d(256, 3), d(8, 2), d(1024, 5)), rand(d(8, 2), d(256, 4))])),
+    (
+        31,
+        "VisionAttention",
+        lambda d: (ImageAttention(d(128, 8), d(4, 2)), [rand(2, d(128, 8), d(128, 3), d(128, 3))]),
+    ),
+    (
+        32,
+        "ConvolutionalVisionTransformer",
+        lambda d: (CvT(d(128, 8), d(4, 2), 1000), [rand(d(10, 2), 3, 32, 32)]),
+    ),
+    (
+        33,
+        "VanillaRNN",
+        lambda d: (
+            Cell(d(16384, 5), d(16384, 4), d(8192, 3)),
+            [rand(d(256, 2), d(16384, 5)), rand(d(256, 2), d(16384, 4))],
+        ),
+    ),
+    (
+        34,
+        "VanillaRNNHidden",
+        lambda d: (
+            Steps(d(1024, 5), d(256, 4), d(128, 3)),
+            [rand(d(256, 3), d(8, 2), d(1024, 5)), rand(d(8, 2), d(256, 4))],
+        ),
+    ),
     (35, "LSTM", recurrent(nn.LSTM, "last", 0, **LSTM)),
     (36, "LSTMHn", recurrent(nn.LSTM, "hidden", 2, **LSTM)),
     (37, "LSTMCn", recurrent(nn.LSTM, "cell", 2, **LSTM)),

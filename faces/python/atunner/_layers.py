@@ -90,9 +90,7 @@ def _encoder_layer(
 
     def attend(x: Tensor) -> Tensor:
         weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
-        return _attention(
-            x, x, x, embed_dim, num_heads, *weights, mask, False, True, mask_type
-        )[0]
+        return _attention(x, x, x, embed_dim, num_heads, *weights, mask, False, True, mask_type)[0]
 
     def forward(x: Tensor) -> Tensor:
         hidden = F.linear(x, ffn_weight_1, ffn_bias_1)
