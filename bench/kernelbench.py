@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""KernelBench, levels 1 and 2: is each model computed whole by atunner, is it right, and how fast
+"""KernelBench: is each model computed whole by atunner, is it right, and how fast
 is it beside PyTorch?
 
 The modules are our own (bench/kernelbench), with the benchmark's operators, sizes and inputs;
@@ -16,7 +16,7 @@ defaults) and torch.compile (its default mode). All times of a problem are from 
 turns: medians of CUDA events, L2 emptied before each sample. The means count a failure as 1.
 --through plan captures instead, as without a GPU; --small takes the small sizes.
 
-Usage: python3 bench/kernelbench.py [--levels 1,2] [--only 1/3,2/40] [--jobs 4] [--small]
+Usage: python3 bench/kernelbench.py [--levels 1,2,3] [--only 1/3,2/40] [--jobs 4] [--small]
            [--through plan] [--mode max-autotune --budget 60s] [--results kernelbench.json]
            [--plans FOLDER] [--published FOLDER]
        ATUNNER names the program, ATUNNER_RUNTIME libatunner_runtime.so. Rows that --results has

@@ -392,8 +392,19 @@ def batch_norms(a, mean, var, w, b):
     yield Written("aten.cudnn_batch_norm.default", still, **given, **cudnn, training=False)
 
 
+def moved():
+    yield Case("aten.roll.default", x(4, 5, 3), [1, -2], [0, 1])
+    yield Case("aten.roll.default", x(4, 5), [7])
+    yield Case("aten.unfold.default", x(2, 7, 3), 1, 3, 2)
+    yield Case("aten.unfold.default", x(5), 0, 2, 1)
+    yield Case("aten.unsafe_split.Tensor", x(7, 2), 3)
+    yield Case("aten.unsafe_split_with_sizes.default", x(2, 7), [3, 4], 1)
+    yield Case("aten.unsafe_chunk.default", x(7, 2), 2)
+
+
 def later():
     """Operators of later versions than 1.13."""
+    yield from moved()
     target = "aten.scaled_dot_product_attention.default"
     for shape, keys in [((2, 3, 4, 8), (2, 3, 4, 8)), ((2, 3, 4, 8), (2, 3, 6, 8)), ((3, 4, 8), (3, 6, 8))]:
         q, k, v = x(*shape), x(*keys), x(*keys)

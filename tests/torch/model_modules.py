@@ -163,6 +163,15 @@ def chains():
         yield name, Then(layer, function), (torch.randn(*shape, dtype=torch.float64),)
 
 
+class SelfAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
 def modules():
     """Names, modules and inputs."""
     yield from chains()
@@ -192,6 +201,10 @@ def modules():
     yield "residual", Residual(), (real(2, 4, 6, 6),)
     yield "attention", Attention(), (real(2, 8, 16),)
     yield "block", Block(), (real(2, 8, 16),)
+    yield "self_attention", SelfAttention(), (real(2, 5, 8),)
+    yield "encoder", nn.TransformerEncoderLayer(8, 2, 12, batch_first=True), (real(2, 5, 8),)
+    first = {"batch_first": True, "norm_first": True, "activation": "gelu"}
+    yield "encoder_norm_first", nn.TransformerEncoderLayer(8, 2, 12, **first), (real(2, 5, 8),)
     yield "language", Language(), (torch.randint(0, 11, (2, 8)),)
     yield "several", Several(), (real(4, 3), real(4, 3))
     yield "loss", Loss(), (real(6, 5), torch.randint(0, 5, (6,)))

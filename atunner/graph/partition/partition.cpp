@@ -235,8 +235,27 @@ class Partitioner {
     const Node& node = graph_.node(id);
     if (node.As<Input>()) return true;
     if (node.As<Constant>()) return !multiplied_[id];  // contractions read operands from memory
+    if (IsInputWithOnes(id)) return true;
     return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
+  }
+
+  /// True for an input with axes of extent 1 added or removed, as the weights of channels have
+  /// them: a kernel reads the input itself. As nodes of the order, the weights of a model's batch
+  /// norms would be half of it.
+  bool IsInputWithOnes(NodeId id) const {
+    const Node& node = graph_.node(id);
+    return node.As<Reshape>() && !multiplied_[id] && !names_.contains(id) &&
+           graph_.node(node.operands[0]).As<Input>() && HasSameAxes(id, node.operands[0]);
+  }
+
+  /// True if the shapes are equal but for axes of extent 1.
+  bool HasSameAxes(NodeId a, NodeId b) const {
+    const auto without = [](Shape shape) {
+      std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
+      return shape;
+    };
+    return without(graph_.node(a).type.shape) == without(graph_.node(b).type.shape);
   }
 
   /// True for a reshape that only adds or removes axes of extent 1, of a value that is stored
@@ -246,12 +265,7 @@ class Partitioner {
     const Node& node = graph_.node(id);
     if (!node.As<Reshape>() || repeated_[id] || multiplied_[id] || names_.contains(id))
       return false;
-    const auto without = [](Shape shape) {
-      std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
-      return shape;
-    };
-    return !repeated_[node.operands[0]] &&
-           without(node.type.shape) == without(graph_.node(node.operands[0]).type.shape);
+    return !repeated_[node.operands[0]] && HasSameAxes(id, node.operands[0]);
   }
 
   /// Appends the node behind its operands. In the usual order the deepest operand comes last, so

@@ -136,4 +136,42 @@ std::vector<Value> Unbind(AtenCall& call, std::string_view) {
   return parts;
 }
 
+/// Elements that leave an axis at its end come back at its beginning. Without axes the tensor is
+/// rolled as one row.
+std::vector<Value> Roll(AtenCall& call, std::string_view) {
+  const Value given = call.Tensor("self");
+  const Integers shifts = call.Wholes("shifts");
+  const Integers sizes = call.SizesOf(given);
+  const bool flat = call.Wholes("dims").empty();
+  Value x = flat ? call.Reshape(given, {CountOf(sizes)}) : given;
+  const Integers axes = flat ? Integers{0} : call.Axes("dims", x);
+  if (!call.Check(shifts.size() == axes.size(), "there is not one shift for each axis")) return {};
+  for (size_t i = 0; i < axes.size() && call.g.ok(); ++i) {
+    const int64_t extent = call.Size(x, axes[i]);
+    const int64_t back = (shifts[i] % extent + extent) % extent;
+    if (back == 0) continue;
+    x = call.g.Add(graph::Concat{axes[i]}, {Piece(call, x, axes[i], extent - back, back),
+                                            Piece(call, x, axes[i], 0, extent - back)});
+  }
+  return {flat ? call.Reshape(x, sizes) : x};
+}
+
+/// Windows along an axis; their elements are the last axis.
+std::vector<Value> Unfold(AtenCall& call, std::string_view) {
+  const Value x = call.Tensor("self");
+  const int64_t axis = call.Axis("dimension", x);
+  const int64_t size = call.Whole("size");
+  const int64_t step = call.Whole("step");
+  if (!call.Check(call.Rank(x) >= 1 && size >= 1 && step >= 1 && size <= call.Size(x, axis),
+                  "windows that do not fit the axis"))
+    return {};
+  const Value windows = call.g.Add(graph::Window{axis, size, step, 1}, {x});
+  Integers order;
+  for (int64_t i = 0; i <= call.Rank(x); ++i) {
+    if (i != axis + 1) order.push_back(i);
+  }
+  order.push_back(axis + 1);
+  return {call.g.Transpose(windows, order)};
+}
+
 }  // namespace atunner::importers

@@ -43,6 +43,7 @@ ATUNNER_BUILDER(Concat);
 ATUNNER_BUILDER(Split);
 ATUNNER_BUILDER(Slice);
 ATUNNER_BUILDER(Pad);
+ATUNNER_BUILDER(CenterCropPad);
 ATUNNER_BUILDER(Trilu);
 
 // constant_nodes.cpp
@@ -63,11 +64,16 @@ ATUNNER_BUILDER(ReverseSequence);
 ATUNNER_BUILDER(Compress);
 ATUNNER_BUILDER(TopK);
 
+// known_nodes.cpp
+ATUNNER_BUILDER(NonMaxSuppression);
+ATUNNER_BUILDER(NonZero);
+ATUNNER_BUILDER(Unique);
+
 // reduction_nodes.cpp
 ATUNNER_BUILDER(Reduction);   ///< text: sum, mean, max, min, prod, l1, l2, log_sum, …
 ATUNNER_BUILDER(ArgExtreme);  ///< text: max or min
-ATUNNER_BUILDER(CumSum);
-ATUNNER_BUILDER(Softmax);  ///< text: softmax, log_softmax or hardmax
+ATUNNER_BUILDER(Cumulative);  ///< text: sum or prod
+ATUNNER_BUILDER(Softmax);     ///< text: softmax, log_softmax or hardmax
 ATUNNER_BUILDER(LpNormalization);
 ATUNNER_BUILDER(MeanVarianceNormalization);
 ATUNNER_BUILDER(ClassLoss);  ///< text: nll or cross_entropy
@@ -82,10 +88,13 @@ ATUNNER_BUILDER(QuantisedMatMul);
 // window_nodes.cpp
 ATUNNER_BUILDER(Convolution);
 ATUNNER_BUILDER(ConvolutionOfIntegers);
+ATUNNER_BUILDER(QuantisedConvolution);
 ATUNNER_BUILDER(TransposedConvolution);
 ATUNNER_BUILDER(MaxPool);
 ATUNNER_BUILDER(AveragePool);
 ATUNNER_BUILDER(LpPool);
+ATUNNER_BUILDER(MaxUnpool);
+ATUNNER_BUILDER(Col2Im);
 ATUNNER_BUILDER(GlobalPool);  ///< text: mean, max or lp
 ATUNNER_BUILDER(Resize);      ///< text: "" for Resize, "upsample"
 
@@ -96,6 +105,23 @@ ATUNNER_BUILDER(LayerNormalization);
 ATUNNER_BUILDER(GroupNormalization);
 ATUNNER_BUILDER(RmsNormalization);
 ATUNNER_BUILDER(LocalResponseNormalization);
+
+// attention_nodes.cpp
+ATUNNER_BUILDER(Attention);
+ATUNNER_BUILDER(RotaryEmbedding);
+ATUNNER_BUILDER(LinearAttention);
+ATUNNER_BUILDER(CausalConvWithState);
+ATUNNER_BUILDER(TensorScatter);
+
+// signal_nodes.cpp
+ATUNNER_BUILDER(Dft);
+ATUNNER_BUILDER(Stft);
+ATUNNER_BUILDER(MelWeightMatrix);
+
+// sampling_nodes.cpp
+ATUNNER_BUILDER(GridSample);
+ATUNNER_BUILDER(AffineGrid);
+ATUNNER_BUILDER(RoiAlign);
 
 // recurrent_nodes.cpp
 ATUNNER_BUILDER(Recurrent);  ///< text: rnn, gru or lstm

@@ -109,12 +109,12 @@ std::vector<Value> ArgExtreme(OnnxCall& call, std::string_view text) {
   return {call.g.Map(fmt::format("{} - a", call.Size(x, axis) - 1), {from_end})};
 }
 
-std::vector<Value> CumSum(OnnxCall& call, std::string_view) {
+std::vector<Value> Cumulative(OnnxCall& call, std::string_view text) {
   const Value x = call.In(0);
   const int64_t axis = call.Axis(static_cast<int64_t>(call.Number(1)), call.Rank(x));
   const DType type = call.TypeOf(x);
-  const graph::Scan scan{Combine::kSum, axis, call.Whole("exclusive", 0) != 0,
-                         call.Whole("reverse", 0) != 0};
+  const graph::Scan scan{text == "sum" ? Combine::kSum : Combine::kProd, axis,
+                         call.Whole("exclusive", 0) != 0, call.Whole("reverse", 0) != 0};
   return {call.g.Cast(call.g.Add(scan, {IsFloat(type) ? call.Wide(x) : x}), type)};
 }
 

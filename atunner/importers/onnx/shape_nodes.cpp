@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "atunner/importers/onnx/onnx_builders.h"
@@ -284,6 +285,29 @@ std::vector<Value> Pad(OnnxCall& call, std::string_view) {
     if (before == 0 && behind == 0) continue;
     x = mode == "constant" ? call.g.Add(graph::Pad{axes[i], before, behind, 0, value}, {x})
                            : Mirrored(call, x, axes[i], before, behind, mode);
+  }
+  return {x};
+}
+
+/// Each axis gets its extent of `shape`, cut or filled with 0 equally on both sides; an odd element
+/// is cut or added behind.
+std::vector<Value> CenterCropPad(OnnxCall& call, std::string_view) {
+  Value x = call.In(0);
+  const Integers wanted = call.Wholes(1);
+  Integers axes(static_cast<size_t>(call.Rank(x)));
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = AxesOf(call, call.List("axes", axes), call.Rank(x));
+  if (!call.Check(wanted.size() == axes.size(), "there is not one extent for each axis")) return {};
+  for (size_t i = 0; i < axes.size() && call.g.ok(); ++i) {
+    const int64_t extent = call.Size(x, axes[i]);
+    if (!call.Check(wanted[i] >= 1 && wanted[i] <= kMostElements,
+                    "an axis without elements, or too long"))
+      return {};
+    const int64_t low = std::abs(wanted[i] - extent) / 2;
+    if (wanted[i] < extent)
+      x = call.SliceOf(x, axes[i], low, low + wanted[i]);
+    else if (wanted[i] > extent)
+      x = call.g.Add(graph::Pad{axes[i], low, wanted[i] - extent - low, 0, 0}, {x});
   }
   return {x};
 }

@@ -241,6 +241,31 @@ std::vector<Value> ConvolutionOfIntegers(OnnxCall& call, std::string_view) {
   return {graph::Convolve(call.g, x, w, call.Whole("group", 1), *axes)};
 }
 
+/// x, its scale and zero point, the same of w and of y, and a bias in 32-bit integers.
+std::vector<Value> QuantisedConvolution(OnnxCall& call, std::string_view) {
+  const Value x = call.LessZeroPoint(0, 2);
+  Value w = call.g.Cast(call.In(3), DType::kInt32);
+  const auto axes = ConvolutionAxes(call, x, w);
+  if (!axes) return {};
+  Integers filters(static_cast<size_t>(call.Rank(w)), 1);  // one number for each filter, or one
+  const auto of_filters = [&](size_t input, int64_t rank) {
+    const Value given = call.In(input);
+    const int64_t count = CountOf(call.SizesOf(given));
+    Integers sizes(filters.begin(), filters.begin() + rank);
+    sizes[0] = count;
+    return call.Reshape(given, count == 1 ? Integers{} : sizes);
+  };
+  w = call.g.Map("a - b", {w, call.g.Cast(of_filters(5, call.Rank(w)), DType::kInt32)});
+  Value sum = graph::Convolve(call.g, x, w, call.Whole("group", 1), *axes);
+  const int64_t channel_rank = call.Rank(w) - 1;
+  if (call.Has(8)) sum = call.g.Map("a + b", {sum, of_filters(8, channel_rank)});
+  const Value scaled = call.g.Map("a * b * c / d",
+                                  {call.g.Cast(sum, DType::kFloat32), of_filters(1, channel_rank),
+                                   of_filters(4, channel_rank), of_filters(6, channel_rank)});
+  const Value zero = call.g.Cast(of_filters(7, channel_rank), DType::kFloat32);
+  return {call.Saturated(call.g.Map("round(a) + b", {scaled, zero}), call.TypeOf(call.In(7)))};
+}
+
 /// `output_shape` states the sizes of the result, from which the paddings follow.
 std::vector<Value> TransposedConvolution(OnnxCall& call, std::string_view) {
   const Value x = call.In(0);
@@ -271,8 +296,55 @@ std::vector<Value> TransposedConvolution(OnnxCall& call, std::string_view) {
   return {WithBias(call, y, n)};
 }
 
+namespace {
+
+/// Where in the whole image tensor the largest element of each window stands. `largest` is its
+/// place in the window, row by row.
+Value PlacesInImage(OnnxCall& call, const Pooling& pooling, Value largest) {
+  const Integers sizes = call.SizesOf(pooling.x);
+  const bool columns_first = call.Whole("storage_order", 0) != 0;
+  const size_t n = pooling.windows.size();
+  std::string place = columns_first ? "0"
+                                    : fmt::format("(index({}) * {} + index({}))",
+                                                  -2 - static_cast<int64_t>(n), sizes[1],
+                                                  -1 - static_cast<int64_t>(n));
+  int64_t inner = 1;   // elements of a window behind this axis
+  int64_t stride = 1;  // of this axis, if columns come first
+  std::vector<std::string> coordinates(n);
+  for (size_t i = n; i-- > 0; inner *= pooling.windows[i]) {
+    const WindowAxis& axis = pooling.axes[i];
+    coordinates[i] = fmt::format("(index({}) * {} - ({}) + mod(floor_div(a, {}), {}) * {})",
+                                 static_cast<int64_t>(i) - static_cast<int64_t>(n), axis.stride,
+                                 axis.low, inner, pooling.windows[i], axis.dilation);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    place = columns_first ? fmt::format("{} + {} * {}", place, coordinates[i], stride)
+                          : fmt::format("({} * {} + {})", place, sizes[i + 2], coordinates[i]);
+    stride *= sizes[i + 2];
+  }
+  if (columns_first)
+    place = fmt::format("(index({}) * {} + index({})) * {} + {}", -2 - static_cast<int64_t>(n),
+                        sizes[1], -1 - static_cast<int64_t>(n), stride, place);
+  return call.g.Map(place, {largest});
+}
+
+/// Windows [N, C, p, r, q, s, …] as [N, C, p, q, …, r · s …].
+Value WithElementsLast(OnnxCall& call, Value windows, const Pooling& pooling) {
+  const auto n = static_cast<int64_t>(pooling.windows.size());
+  const Integers sizes = call.SizesOf(windows);
+  Integers order{0, 1}, kept{sizes[0], sizes[1]};
+  for (int64_t i = 0; i < n; ++i) {
+    order.push_back(2 + 2 * i);
+    kept.push_back(sizes[static_cast<size_t>(2 + 2 * i)]);
+  }
+  order.insert(order.end(), pooling.inner.begin(), pooling.inner.end());
+  kept.push_back(CountOf(pooling.windows));
+  return call.Reshape(call.g.Transpose(windows, order), kept);
+}
+
+}  // namespace
+
 std::vector<Value> MaxPool(OnnxCall& call, std::string_view) {
-  if (call.UsesOutput(1)) return {call.Unsupported("the indices of the largest elements")};
   const auto pooling = PoolingOf(call);
   if (!pooling) return {};
   const DType type = call.TypeOf(pooling->x);
@@ -282,8 +354,84 @@ std::vector<Value> MaxPool(OnnxCall& call, std::string_view) {
                            : -std::ldexp(1, static_cast<int>(SizeOf(type)) * 8 - 1);
   const Value windows = graph::Windows(call.g, pooling->x, 2, pooling->windows, pooling->axes,
                                        least);
-  return {
-      call.g.Add(graph::Reduce{Combine::kMax, pooling->inner, false, /*first=*/true}, {windows})};
+  const Value y = call.g.Add(graph::Reduce{Combine::kMax, pooling->inner, false, /*first=*/true},
+                             {windows});
+  if (!call.UsesOutput(1)) return {y};
+  const Value elements = WithElementsLast(call, windows, *pooling);
+  const Value largest = call.g.Reduce(Combine::kArgMax, elements, {call.Rank(elements) - 1});
+  return {y, PlacesInImage(call, *pooling, largest)};
+}
+
+/// Elements at the places in the whole tensor that MaxPool stated; 0 elsewhere.
+std::vector<Value> MaxUnpool(OnnxCall& call, std::string_view) {
+  const Value x = call.In(0);
+  const Integers sizes = call.SizesOf(x);
+  const Integers windows = call.List("kernel_shape");
+  const size_t n = windows.size();
+  const bool fits = std::ranges::all_of(windows, [](int64_t w) { return w >= 1 && w <= kLargest; });
+  if (!call.Check(n >= 1 && sizes.size() == n + 2 && fits, "pooling of this rank")) return {};
+  const Integers stride = PerAxis(call, "strides", n, 1);
+  const Integers pads = PerAxis(call, "pads", 2 * n, 0);
+  if (!call.g.ok()) return {};
+  Integers inferred(sizes.begin(), sizes.begin() + 2);
+  for (size_t i = 0; i < n; ++i)
+    inferred.push_back((sizes[i + 2] - 1) * stride[i] + windows[i] - pads[i] - pads[i + n]);
+  const int64_t count = CountOf(inferred), given = CountOf(sizes);
+  if (!call.Check(count >= 1, "an image without elements")) return {};
+  const Value zeros = call.Filled({count}, call.TypeOf(x), 0);
+  const Value places = call.Reshape(call.g.Cast(call.In(1), DType::kInt64), {given});
+  Value y = call.g.Add(graph::Scatter{Combine::kSet, 0, 0},
+                       {zeros, places, call.Reshape(x, {given})});
+  y = call.Reshape(y, inferred);
+  const Integers stated = call.Has(2) ? call.Wholes(2) : inferred;
+  if (!call.Check(stated.size() == inferred.size(), "an output_shape of another rank")) return {};
+  for (size_t i = 0; i < stated.size() && call.g.ok(); ++i) {
+    const auto axis = static_cast<int64_t>(i);
+    if (stated[i] > inferred[i])
+      y = call.g.Add(graph::Pad{axis, 0, stated[i] - inferred[i], 0, 0}, {y});
+    else if (stated[i] < inferred[i])
+      y = call.SliceOf(y, axis, 0, stated[i]);
+  }
+  return {y};
+}
+
+/// Windows [N, C · elements, count] added into images; windows overlap.
+std::vector<Value> Col2Im(OnnxCall& call, std::string_view) {
+  Value x = call.In(0);
+  const Integers image = call.Wholes(1), block = call.Wholes(2);
+  const size_t n = block.size();
+  if (!call.g.ok() ||
+      !call.Check(n >= 1 && image.size() == n && call.Rank(x) == 3 && CountOf(block) >= 1 &&
+                      call.Size(x, 1) % CountOf(block) == 0 && std::ranges::max(image) <= kLargest,
+                  "windows of these shapes"))
+    return {};
+  const WindowAxes axes = AxesOf(call, image, block);
+  Integers sizes{call.Size(x, 0), call.Size(x, 1) / CountOf(block)};
+  Integers counts;
+  for (size_t i = 0; i < n && call.g.ok(); ++i) {
+    const WindowAxis& axis = axes[i];
+    const int64_t room = image[i] + axis.low + axis.high - axis.dilation * (block[i] - 1) - 1;
+    counts.push_back(room / axis.stride + 1);
+  }
+  if (!call.g.ok() || !call.Check(CountOf(counts) == call.Size(x, 2), "another number of windows"))
+    return {};
+  sizes.insert(sizes.end(), block.begin(), block.end());
+  sizes.insert(sizes.end(), counts.begin(), counts.end());
+  x = call.Reshape(x, sizes);
+  Integers order{0, 1};  // [N, C, window, element, …], as Fold has them
+  for (size_t i = 0; i < n; ++i) {
+    order.push_back(static_cast<int64_t>(2 + n + i));
+    order.push_back(static_cast<int64_t>(2 + i));
+  }
+  x = call.g.Transpose(x, order);
+  for (size_t i = 0; i < n; ++i) {
+    const WindowAxis& axis = axes[i];
+    const auto at = static_cast<int64_t>(i) + 2;
+    const int64_t extent = image[i] + axis.low + axis.high;
+    x = call.g.Add(graph::Fold{at, extent, axis.stride, axis.dilation}, {x});
+    if (axis.low + axis.high > 0) x = call.SliceOf(x, at, axis.low, axis.low + image[i]);
+  }
+  return {x};
 }
 
 std::vector<Value> AveragePool(OnnxCall& call, std::string_view) {

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import torch
 
+from ._layers import decompositions
 from ._program import CaptureError, Input, program_json, weight_meta
 
 __all__ = ["CaptureError", "capture"]
@@ -121,7 +122,8 @@ def _traced(module: torch.nn.Module, inputs: Tuple[Any, ...]) -> Tuple[Dict[str,
         return functional_call(module, dict(zip(names, tensors)), arguments)
 
     with torch.no_grad():
-        traced = make_fx(functionalize(run))([tensor for _, tensor in weights], *inputs)
+        trace = make_fx(functionalize(run), decomposition_table=decompositions())
+        traced = trace([tensor for _, tensor in weights], *inputs)
     weights += _lift_constants(traced)
     traced.graph.eliminate_dead_code()
     traced.recompile()
