@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -223,6 +224,9 @@ class FakeTimedDevice : public TimedDevice {
       return std::apply(
           JudgeWiden,
           Take<const float*, int32_t, uint64_t, double*, int32_t, judge::Poison, uint64_t*>(args));
+    if (entry == "judge_confirm")
+      return std::apply(
+          JudgeConfirm, Take<const float*, int32_t, uint64_t, double*, judge::Poison>(args));
     if (entry == "judge_nudge") return;  // the tests' kernels do not round
     if (entry == "judge_poison")
       return std::apply(JudgePoison, Take<uint32_t*, int32_t, uint64_t, judge::Poison>(args));
@@ -254,9 +258,24 @@ class FakeTimedDevice : public TimedDevice {
   static void JudgeMask(uint64_t* reference, uint64_t n, uint64_t key) {
     for (uint64_t i = 0; i < n; ++i) reference[i] ^= Mix64(key + i);
   }
-  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide, int32_t,
-                         judge::Poison, uint64_t*) {
-    std::copy(data, data + n, wide);
+  static constexpr uint64_t kLeftUnwritten = 0x7ff8a70000000001ull;  // as in judge.cu
+  static bool IsPoison(const float* data, uint64_t i, const judge::Poison& poison) {
+    return reinterpret_cast<const uint32_t*>(data)[i] == PoisonBits(i, poison);
+  }
+  static void JudgeWiden(const float* data, int32_t, uint64_t n, double* wide, int32_t poisoned,
+                         judge::Poison poison, uint64_t* suspects) {
+    for (uint64_t i = 0; i < n; ++i) {
+      const bool suspect = poisoned && IsPoison(data, i, poison);
+      wide[i] = suspect ? std::bit_cast<double>(kLeftUnwritten) : static_cast<double>(data[i]);
+      if (suspect) ++*suspects;
+    }
+  }
+  static void JudgeConfirm(const float* data, int32_t, uint64_t n, double* wide,
+                           judge::Poison poison) {
+    for (uint64_t i = 0; i < n; ++i) {
+      if (std::bit_cast<uint64_t>(wide[i]) == kLeftUnwritten && !IsPoison(data, i, poison))
+        wide[i] = static_cast<double>(data[i]);
+    }
   }
   static uint32_t PoisonBits(uint64_t i, const judge::Poison& poison) {
     const auto random = static_cast<uint32_t>(Mix64(Mix64(poison.key) + i));
@@ -269,6 +288,11 @@ class FakeTimedDevice : public TimedDevice {
     const auto* first = reinterpret_cast<const uint32_t*>(of.first);
     const auto* second = reinterpret_cast<const uint32_t*>(of.second);
     for (uint64_t i = 0; i < of.elements; ++i) {
+      if (of.poisoned && first[i] == PoisonBits(i, of.first_poison) &&
+          second[i] == PoisonBits(i, of.second_poison)) {
+        ++found[2];
+        continue;
+      }
       if (first[i] == second[i]) continue;
       ++found[0];
       found[1] = std::min(found[1], i);
@@ -288,7 +312,7 @@ class FakeTimedDevice : public TimedDevice {
                                          : static_cast<double>(data[i]);
       if (of.poisoned &&
           reinterpret_cast<const uint32_t*>(of.data)[i] == PoisonBits(i, of.poison)) {
-        ++all.unwritten;
+        all.unwritten += std::bit_cast<uint64_t>(reference) != kLeftUnwritten;
         continue;
       }
       if (std::isnan(reference)) {

@@ -288,17 +288,35 @@ Result<Harness::Sample> Harness::SampleAfterBurst(TimedKernel& kernel, double ti
   return TakeSample(kernel, NormalInputs(seed + i), i % 2, Poison::Fresh());
 }
 
+Result<std::vector<uint64_t>> Harness::FingerprintOfPoison(TimedKernel& kernel,
+                                                           const InputInstance& instance,
+                                                           uint32_t slot, const Poison& poison) {
+  ATUNNER_TRY(const TaskBuffers* buffers, verifier_.BuffersAt(verifier_.spec().dims, slot));
+  ATUNNER_RETURN_IF_ERROR(PrepareRun(kernel, *buffers, instance, poison));
+  ATUNNER_RETURN_IF_ERROR(EnqueueFingerprints(*buffers));
+  const LaunchOutcome outcome = device_.Synchronize();
+  if (!outcome.completed()) return Fail(ErrorCode::kUnavailable, outcome.message);
+  return ReadFingerprints(*buffers);
+}
+
 Result<Verdict> Harness::CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,
                                     uint64_t seed) {
   Verdict verdict;
   if (!verifier_.RequiresEqualBits()) return verdict;
   ATUNNER_RETURN_IF_ERROR(kernel.Renew());
   for (const size_t i : DrawReplays(samples.size())) {
-    // Elements that no right kernel writes hold the poison: it must be the same, too.
-    const Poison poison = verifier_.leaves_unwritten() ? samples[i].poison : Poison::Fresh();
-    ATUNNER_TRY(const Sample again, TakeSample(kernel, NormalInputs(seed + i), i % 2, poison));
+    // Elements that no right kernel writes hold the poison: it must be the same, too. A kernel that
+    // writes nothing while it is timed would agree with itself, but its outputs are the poison.
+    const InputInstance instance = NormalInputs(seed + i);
+    const bool keeps = verifier_.leaves_unwritten();
+    const Poison poison = keeps ? samples[i].poison : Poison::Fresh();
+    ATUNNER_TRY(const Sample again, TakeSample(kernel, instance, i % 2, poison));
     const bool ran = again.outcome.completed();
-    const bool equal = ran && again.fingerprint == samples[i].fingerprint;
+    bool equal = ran && again.fingerprint == samples[i].fingerprint;
+    if (equal && keeps) {
+      ATUNNER_TRY(const auto untouched, FingerprintOfPoison(kernel, instance, i % 2, poison));
+      equal = untouched != samples[i].fingerprint;
+    }
     verdict.checks.push_back(
         {.check = "fresh module",
          .family = "normal",

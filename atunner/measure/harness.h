@@ -117,6 +117,10 @@ class Harness {
                                   std::vector<Sample>& samples, TimingResult& result);
   /// Launches the kernel many times without a pause, then takes the sample with number `i`.
   Result<Sample> SampleAfterBurst(TimedKernel& kernel, double time_ns, uint64_t seed, size_t i);
+  /// The fingerprint of outputs that hold the poison and nothing else.
+  Result<std::vector<uint64_t>> FingerprintOfPoison(TimedKernel& kernel,
+                                                    const InputInstance& instance, uint32_t slot,
+                                                    const Poison& poison);
   /// Repeats the last sample and some others on a fresh module. kStaleResult if an output differs:
   /// the earlier run replayed a result, or stopped working after so many launches.
   Result<Verdict> CheckFresh(TimedKernel& kernel, const std::vector<Sample>& samples,

@@ -307,6 +307,30 @@ TEST_F(HarnessTest, AKernelThatReplaysItsResultIsStale) {
   EXPECT_FALSE(timing->measurement) << "no time for what is not proven";
 }
 
+// A stencil leaves its border as it was. What was there differs from sample to sample.
+TEST_F(HarnessTest, ElementsThatTheTaskLeavesUnwrittenAreNotStale) {
+  const auto but_the_last = [](FakeModule& module, std::span<const KernelArg> args) {
+    float& last = FakeTimedDevice::Pointer<float>(args[1])[kElements - 1];
+    const float before = last;
+    const LaunchOutcome outcome = Affine(module, args);
+    last = before;
+    return outcome;
+  };
+  device_.kernels["reference"] = device_.kernels["k"] = but_the_last;
+  Open();
+  const auto kernel = Prove(Candidate({"k"}));
+  HarnessOptions options = Samples(8);
+  options.check_stale = true;
+  const auto timing = harness_->Time(*kernel, options);
+  ASSERT_TRUE(timing);
+  EXPECT_TRUE(timing->measurement) << timing->verdict.reason;
+
+  device_.kernels["k"] = [](FakeModule&, std::span<const KernelArg>) { return LaunchOutcome{}; };
+  const auto idle = harness_->Time(*kernel, options);
+  ASSERT_TRUE(idle);
+  EXPECT_EQ(idle->verdict.kind, VerdictKind::kStaleResult) << "it writes nothing while it is timed";
+}
+
 // A kernel that stops working after more launches than its timing makes: the sample after the burst
 // is not what a fresh module with fresh workspaces computes.
 TEST_F(HarnessTest, AKernelThatCountsItsLaunchesInAWorkspaceIsStale) {
