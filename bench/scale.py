@@ -5,7 +5,8 @@
 
 For each task: the bytes of its tensors, the largest use of the GPU's memory beyond them while
 atunner worked (nvidia-smi, ten times a second), seconds for the first candidate (with references
-and error budgets of all inputs) and for each further one, and the verdicts. A task that is not judged is a failure.
+and error budgets of all inputs) and for each further one, and the verdicts. A task that is not
+judged is a failure.
 With --total, the time that is left is divided evenly among the tasks that are left; a task that
 takes longer is ended, and the next one begins.
 """
