@@ -1,5 +1,5 @@
 # atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL]
-#              [SEPARATE file...|ALL] [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...] [GPU_TESTS ...]
+#              [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...] [GPU_TESTS ...]
 #              [FUZZ file...] [SEEDS folder...] [LIBS lib...])
 #
 # One room is one static library `atunner_<name>`. Rooms are ordered in layers (ARCHITECTURE.md). A
@@ -10,8 +10,6 @@
 # The test `layers` checks that, too.
 # COLD sources wait for a compiler, a device or a person most of the time. They are compiled with
 # -O1, which costs a run nothing and saves a third of their build time.
-# SEPARATE sources (or ALL) are compiled alone even where a build joins sources (ATUNNER_JOIN),
-# because their unnamed namespaces define names that other files of the room define, too.
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture trace http"
@@ -29,15 +27,6 @@ set(ATUNNER_COLD "$<$<CONFIG:Release,RelWithDebInfo>:-O1>")
 
 function(atunner_cold target)
   target_compile_options(${target} PRIVATE ${ATUNNER_COLD})
-endfunction()
-
-# With ATUNNER_JOIN eight sources are compiled as one, which halves the time of a build from nothing
-# and makes every change dearer: for machines that build once.
-function(atunner_join target separate)
-  if(ATUNNER_JOIN AND NOT separate STREQUAL "ALL")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    set_source_files_properties(${separate} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
 endfunction()
 
 # The outside headers that most files include are parsed once, for `base`; other rooms reuse the
@@ -70,15 +59,14 @@ function(atunner_use target name)
 endfunction()
 
 function(atunner_room name)
-  set(lists USES SOURCES LAYERS COLD SEPARATE TESTS NVRTC_TESTS VGPU_TESTS GPU_TESTS FUZZ SEEDS LIBS)
+  set(lists USES SOURCES LAYERS COLD TESTS NVRTC_TESTS VGPU_TESTS GPU_TESTS FUZZ SEEDS LIBS)
   cmake_parse_arguments(R "" "" "${lists}" ${ARGN})
   add_library(atunner_${name} STATIC ${R_SOURCES})
   target_link_libraries(atunner_${name} PUBLIC atunner_flags ${R_LIBS})
   atunner_precompiled(atunner_${name})
-  atunner_join(atunner_${name} "${R_SEPARATE}")
   if(R_COLD STREQUAL "ALL")
     atunner_cold(atunner_${name})
-  elseif(R_COLD AND NOT ATUNNER_JOIN)
+  elseif(R_COLD)
     set_source_files_properties(${R_COLD} PROPERTIES COMPILE_OPTIONS "${ATUNNER_COLD}")
   endif()
   atunner_use(atunner_${name} ${name} ${R_USES})
@@ -128,11 +116,11 @@ function(atunner_test_headers)
 endfunction()
 
 # atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process [COST seconds] [TIMEOUT seconds] USES room...
-#              SOURCES file... [SEPARATE file...] [ENV k=v...] [LIBS lib...])
+#              SOURCES file... [ENV k=v...] [LIBS lib...])
 # One executable, one ctest entry. An empty source list makes nothing. ctest starts tests with the
 # highest COST first, so that no long one runs alone at the end.
 function(atunner_test name)
-  cmake_parse_arguments(T "" "LABEL;TIMEOUT;COST" "USES;SOURCES;SEPARATE;ENV;LIBS" ${ARGN})
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT;COST" "USES;SOURCES;ENV;LIBS" ${ARGN})
   if(NOT T_SOURCES)
     return()
   endif()
@@ -143,7 +131,6 @@ function(atunner_test name)
   atunner_cold(${name})
   atunner_test_headers()
   target_precompile_headers(${name} REUSE_FROM atunner_test_headers)
-  atunner_join(${name} "${T_SEPARATE}")
   list(TRANSFORM T_USES PREPEND atunner_)
   target_link_libraries(${name} PRIVATE
     ${T_USES} ${T_LIBS} atunner_flags GTest::gmock GTest::gtest_main)

@@ -119,6 +119,8 @@ endforeach()
 # Device code is text for the run-time compiler: a header of the host cannot be reached from there.
 file(GLOB_RECURSE device_code RELATIVE ${ROOT}
      ${ROOT}/kernels/*.cu ${ROOT}/kernels/*.cuh ${ROOT}/kernels/*.h)
+# Headers in kernels/headers/programs lie in a folder of nvcc's, beside those that they include.
+list(FILTER device_code EXCLUDE REGEX "^kernels/headers/programs/")
 foreach(source ${device_code})
   file(STRINGS ${ROOT}/${source} includes REGEX "^ *# *include *\"")
   foreach(line ${includes})

@@ -40,7 +40,7 @@ class Recordings : public testing::Test {
     return recording;
   }
   LaunchFacts Launch(uint32_t grid) const {
-    return {0, {{grid}, {32}}, {BytesOf(uint64_t{0x1010}), BytesOf(3.5f)}, {}, ""};
+    return {0, {{grid}, {32}}, {BytesOf(uint64_t{0x1010}), BytesOf(3.5f)}, {}, {}, ""};
   }
 
   TemporaryDirectory dir_;

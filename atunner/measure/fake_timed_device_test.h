@@ -225,8 +225,8 @@ class FakeTimedDevice : public TimedDevice {
           JudgeWiden,
           Take<const float*, int32_t, uint64_t, double*, int32_t, judge::Poison, uint64_t*>(args));
     if (entry == "judge_confirm")
-      return std::apply(
-          JudgeConfirm, Take<const float*, int32_t, uint64_t, double*, judge::Poison>(args));
+      return std::apply(JudgeConfirm,
+                        Take<const float*, int32_t, uint64_t, double*, judge::Poison>(args));
     if (entry == "judge_nudge") return;  // the tests' kernels do not round
     if (entry == "judge_poison")
       return std::apply(JudgePoison, Take<uint32_t*, int32_t, uint64_t, judge::Poison>(args));

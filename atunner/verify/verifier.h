@@ -102,8 +102,8 @@ class Verifier {
   bool RequiresEqualBits() const {
     return !spec_.tolerance.allow_nondeterminism && oracle_->Repeats();
   }
-  /// Whether a right kernel was seen to leave elements of an output as they were, e.g. the border of
-  /// an image: they hold what was there before the run.
+  /// Whether a right kernel was seen to leave elements of an output as they were, e.g. the border
+  /// of an image: they hold what was there before the run.
   bool leaves_unwritten() const { return leaves_unwritten_; }
   JudgeKernels& kernels() { return *kernels_; }
   /// Memory of the task at the size `dims`, allocated on first use. Slots 0 and 1 differ in every

@@ -109,8 +109,8 @@ TEST_F(GuardTest, SlotsDifferInEveryPointersLowBits) {
 TEST_F(GuardTest, ALentInputIsFurtherUpBetweenZonesOfItsOwn) {
   const KernelSpec spec = Softmax(3, 7);
   const TaskBuffers zero = TaskBuffers::Allocate(device_, spec, spec.dims, 0).value();
-  const TaskBuffers one = TaskBuffers::AllocateBeside(zero, spec, 1).value();
-  EXPECT_EQ(zero.ReadOnlyBytes(), 3u * 7 * 4);
+  const TaskBuffers one = TaskBuffers::AllocateBeside(zero, spec, 1, Lent::kInputs).value();
+  EXPECT_EQ(zero.WrittenBytes(), 3u * 7 * 4);
   EXPECT_EQ(one.Find("x")->address, zero.Find("x")->address + 256);
   const TaskBuffers::Tensor& first = *zero.Find("y");
   const DeviceAddress other = one.Find("y")->address;

@@ -50,7 +50,8 @@ std::string KeyOf(const TuningOptions& options, const KernelSpec& spec, const Pa
   if (objectives != "time") fields.push_back(objectives);
   // Trials that were not timed are no part of a search.
   if (options.thoroughness != Thoroughness::kSearch)
-    fields.push_back(options.thoroughness == Thoroughness::kUnchecked ? "unchecked" : "first right");
+    fields.push_back(options.thoroughness == Thoroughness::kUnchecked ? "unchecked"
+                                                                      : "first right");
   return DigestOf(fields).ToHex();
 }
 

@@ -1,15 +1,12 @@
-// `hardware-optimize`: tunes the kernels of a .cu file as they are, or says what was found in it.
-// Programs are built, run once and captured. The host code is read where that is not possible: in
-// files without main(), without nvcc, and where it says everything of a program that does not run.
+// `hardware-optimize`: tunes the kernels of a .cu file as they are, or says what was found in it. A
+// file with one kernel whose host code says everything is read; other programs are built, run once
+// and captured.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <regex>
-#include <string>
 #include <utility>
 
-#include "atunner/base/files.h"
 #include "atunner/compile/nvcc_program.h"
 #include "atunner/jobs/evidence/rewriting.h"
 #include "atunner/jobs/requests/user_sources.h"
@@ -97,28 +94,18 @@ Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
   return RunCaptureTuning(context, request);
 }
 
-/// A reason to build and run the program.
-struct ReasonToRun {
-  std::string unread;     ///< why its host code is not enough, or ""
-  bool readable = false;  ///< the host code is enough as well
-};
-
-/// nullopt if the source is tuned by reading it alone.
-std::optional<ReasonToRun> FindReasonToRun(const SourceFlags& flags, const Context& context) {
+/// Why the source is not tuned by reading it alone; nullopt if it can be.
+std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& context) {
   const bool asks = !(flags.auto_tune || flags.rewrite) || !flags.tuning.dump.empty() ||
                     !flags.tuning.stop_after.empty() || !flags.source.ends_with(".cu");
   if (asks || !FindNvcc()) return std::nullopt;
-  if (!context.program.empty() || !flags.capture.nvcc.empty()) return ReasonToRun{};
-  if (flags.kernel.empty() && jobs::KernelsOf(flags.source, "").size() > 1) return ReasonToRun{};
+  if (!context.program.empty() || !flags.capture.nvcc.empty()) return "";
+  if (flags.kernel.empty() && jobs::KernelsOf(flags.source, "").size() > 1) return "";
   SourceOptions options;
   options.kernel = flags.kernel;
   const auto read = jobs::ReadUserKernel(flags.source, options);
-  const bool unclear = !read && read.error().code == ErrorCode::kInvalidInput;
-  if (unclear) return ReasonToRun{read.error().ToString(), false};
-  static const std::regex main("\\bmain\\s*\\(");
-  const std::string text = ReadFile(flags.source).value_or("");
-  if (flags.rewrite || !std::regex_search(text, main)) return std::nullopt;
-  return ReasonToRun{"", read.has_value()};
+  if (read || read.error().code != ErrorCode::kInvalidInput) return std::nullopt;
+  return read.error().ToString();
 }
 
 /// Rewrites the kernel, and says what came of each idea.
@@ -142,11 +129,7 @@ Result<int> Rewrite(const SourceFlags& flags, const Context& context) {
 }
 
 Result<int> HardwareOptimize(const SourceFlags& flags, const Context& context) {
-  if (const auto reason = FindReasonToRun(flags, context)) {
-    auto tuned = TuneProgram(flags, context, reason->unread);
-    const bool read = !tuned && tuned.error().code == ErrorCode::kInvalidInput && reason->readable;
-    if (!read) return tuned;
-  }
+  if (const auto reason = ReasonToRun(flags, context)) return TuneProgram(flags, context, *reason);
   if (flags.rewrite) return Rewrite(flags, context);
   jobs::HardwareOptimizeRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
