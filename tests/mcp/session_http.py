@@ -25,8 +25,8 @@ class HttpClient:
     def send(self, message, method="POST", **more):
         """Status and body; of a stream, its messages."""
         headers = {**self.headers, **{key.replace("_", "-"): value for key, value in more.items()}}
-        request = urllib.request.Request(self.url, json.dumps(message).encode(), headers,
-                                         method=method)
+        body = None if message is None else json.dumps(message).encode()
+        request = urllib.request.Request(self.url, body, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=300) as answer:
                 session = answer.headers.get("Mcp-Session-Id")
