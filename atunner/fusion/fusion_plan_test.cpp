@@ -64,8 +64,9 @@ TEST(FusionPlan, PatternsOfLayersShareKernels) {
     EXPECT_EQ(families, row.families);
     EXPECT_EQ(launches, row.launches);
     EXPECT_EQ(ReasonsOf(plan), row.reasons);
-    EXPECT_LE(plan.after.launches,
-              plan.before.launches + 1);  // one may arrange a convolution's image
+    // Two may arrange a convolution's image and filter for the tensor cores.
+    const auto convolutions = std::ranges::count(FamiliesOf(plan), "convolution");
+    EXPECT_LE(plan.after.launches, plan.before.launches + 2 * convolutions);
     EXPECT_LE(plan.after.bytes, plan.before.bytes);
     made += fmt::format("{} | {} | {} | {} |\n", row.name, families, launches, ReasonsOf(plan));
   }
