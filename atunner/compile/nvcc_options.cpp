@@ -30,11 +30,14 @@ std::string MissingHeader(const std::string& messages) {
 }
 
 /// The folder around the source in which "sub/name.h" lies: in its folders above, or in a folder
-/// beside one of these, e.g. ../common.
+/// beside one of these, e.g. ../common. The system's temporary folder is not searched: there
+/// anybody may have put a header.
 std::optional<Path> FolderWith(const Path& source, const std::string& header) {
   constexpr int kLevels = 4;
+  std::error_code none;
+  const Path shared = std::filesystem::temp_directory_path(none);
   Path above = std::filesystem::absolute(source).parent_path();
-  for (int level = 0; level < kLevels && above != above.root_path(); ++level) {
+  for (int level = 0; level < kLevels && above != above.root_path() && above != shared; ++level) {
     if (Exists(above / header)) return above;
     std::error_code unreadable;
     for (const auto& entry : std::filesystem::directory_iterator(above, unreadable)) {

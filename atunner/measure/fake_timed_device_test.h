@@ -67,7 +67,7 @@ class FakeTimedDevice : public TimedDevice {
   template <class T>
   static T As(const KernelArg& arg) {
     T value;
-    std::memcpy(&value, arg.bytes.data(), sizeof value);
+    std::memcpy(&value, arg.data(), sizeof value);
     return value;
   }
   template <class T>

@@ -37,10 +37,7 @@ double BeyondRounding(DType dtype) {
 
 template <class T>
 KernelArg Arg(T value) {
-  KernelArg arg;
-  std::memcpy(arg.bytes.data(), &value, sizeof value);
-  arg.size = sizeof value;
-  return arg;
+  return KernelArg::Value(std::as_bytes(std::span(&value, 1)));
 }
 
 judge::Poison ArgumentOf(const Poison& poison) {

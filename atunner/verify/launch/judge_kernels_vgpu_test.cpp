@@ -242,7 +242,7 @@ TEST_F(JudgeFillTest, ZerosWholeNumbersAndAscendingOnes) {
   EXPECT_THAT(Family(InputFamily::kZeros), testing::Each(0));
   EXPECT_THAT(Family(InputFamily::kZeros, DType::kInt16), testing::Each(0));
   const auto whole = Family(InputFamily::kWhole);
-  EXPECT_TRUE(std::ranges::all_of(whole, [](double x) { return 2 * x == std::floor(2 * x); }));
+  EXPECT_TRUE(std::ranges::all_of(whole, [](double x) { return 16 * x == std::floor(16 * x); }));
   EXPECT_GT(std::ranges::count_if(whole, [](double x) { return x != std::floor(x); }), 1000);
   EXPECT_LT(*std::ranges::min_element(whole), -20);
   for (DType dtype : {DType::kFloat32, DType::kInt8, DType::kUInt8, DType::kInt64}) {
