@@ -142,9 +142,6 @@ std::vector<Case> PlanCases(const KernelSpec& spec, const std::vector<Dims>& siz
 
 namespace {
 
-/// A number whose square is beyond the range of float32.
-constexpr double kSquareOverflows = 1e20;
-
 /// The ends of arrays, as a kernel may index them with its inputs: for each number of elements
 /// the last and some index halfway. One that the kernel as given does not bear is no input.
 std::vector<MinedValues> IndicesOf(const KernelSpec& spec, const Dims& dims) {
@@ -180,11 +177,7 @@ std::vector<Case> PlanMinedCases(const KernelSpec& spec, const Dims& smallest, u
   add(ModerateOf(known), {});
   // A number beyond all others makes sums infinite, and the other numbers in them invisible.
   if (users) {
-    MinedValues extreme = ExtremeOf(known);
-    const auto at = std::ranges::lower_bound(extreme.floats, kSquareOverflows);
-    if (at == extreme.floats.end() || *at != kSquareOverflows)
-      extreme.floats.insert(at, kSquareOverflows);
-    add(UsableOf(extreme, spec), {});
+    add(ExtremeOf(known), {});
     for (const MinedValues& indices : IndicesOf(spec, smallest)) add(UsableOf(indices, spec), {});
   }
   if (!IsCheap(spec, smallest)) return cases;  // each set needs a reference of its own
