@@ -35,9 +35,9 @@ class EchoHandler : public Handler {
     return BodyPlan{1000, {}};
   }
   Response Answer(const Request& request) override {
-    ++answered;
+    if (request.target == "/stream") stream = std::make_shared<Stream>();
+    ++answered;  // tests wait for it and then take the stream
     if (request.target == "/stream") {
-      stream = std::make_shared<Stream>();
       stream->Write("first\n");
       Response response;
       response.stream = stream;
