@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "atunner/tune/stopwatch.h"
+#include "atunner/tune/trial_log.h"
 
 namespace atunner {
 namespace {
@@ -90,13 +91,7 @@ Status GuessPhase::Judge(const CandidateKernel& kernel, Trial& trial) {
   ATUNNER_TRY(JudgeAnswer answer,
               context_.judge.Examine(
                   kernel, {.time = context_.request.in_order, .incumbent_ns = {}, .seed = seed}));
-  trial.judge_seconds = context_.clock.Now() - start;
-  trial.verify_seconds = answer.verify_seconds;
-  trial.timing_seconds = answer.timing_seconds;
-  trial.verdict = std::move(answer.verdict);
-  trial.measurement = std::move(answer.measurement);
-  trial.estimate = std::move(answer.estimate);
-  trial.note = std::move(answer.note);
+  TakeAnswer(std::move(answer), context_.clock.Now() - start, trial);
   context_.result.judge_seconds += trial.judge_seconds;
   context_.result.spent.verifying += trial.verify_seconds;
   context_.result.spent.timing += trial.timing_seconds;

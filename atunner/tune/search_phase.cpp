@@ -10,6 +10,7 @@
 
 #include "atunner/tune/objectives.h"
 #include "atunner/tune/stopwatch.h"
+#include "atunner/tune/trial_log.h"
 
 namespace atunner {
 namespace {
@@ -171,14 +172,7 @@ void SearchPhase::CountTime(const Judged& judged) {
 
 void SearchPhase::OnResult(Judged judged) {
   Trial trial = std::move(judged.job.trial);
-  JudgeAnswer& answer = *judged.answer;
-  trial.judge_seconds = judged.seconds;
-  trial.verify_seconds = answer.verify_seconds;
-  trial.timing_seconds = answer.timing_seconds;
-  trial.verdict = std::move(answer.verdict);
-  trial.measurement = std::move(answer.measurement);
-  trial.estimate = std::move(answer.estimate);
-  trial.note = std::move(answer.note);
+  TakeAnswer(*std::move(judged.answer), judged.seconds, trial);
   numbers_[trial.number] = static_cast<int64_t>(result_.trials.size()) + 1;
   OnTrial(std::move(trial));
   if (!request_.in_order) leaders_.Keep(result_.trials.back(), std::move(judged.job.candidate));

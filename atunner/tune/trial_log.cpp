@@ -6,6 +6,16 @@
 
 namespace atunner {
 
+void TakeAnswer(JudgeAnswer answer, double seconds, Trial& trial) {
+  trial.judge_seconds = seconds;
+  trial.verify_seconds = answer.verify_seconds;
+  trial.timing_seconds = answer.timing_seconds;
+  trial.verdict = std::move(answer.verdict);
+  trial.measurement = std::move(answer.measurement);
+  trial.estimate = std::move(answer.estimate);
+  trial.note = std::move(answer.note);
+}
+
 Status TrialLog::LoadEarlier() {
   if (store_ == nullptr) return {};
   ATUNNER_TRY(result_.trials, store_->Trials(run_.id));

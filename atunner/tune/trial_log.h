@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "atunner/base/clock.h"
+#include "atunner/judge/judge.h"
 #include "atunner/store/store.h"
 #include "atunner/tune/tune_event.h"
 #include "atunner/tune/tune_result.h"
 
 namespace atunner {
+
+/// Writes into the trial what the judge found, who took `seconds` for it.
+void TakeAnswer(JudgeAnswer answer, double seconds, Trial& trial);
 
 /// Trials are added to memory at once. Persist() stores them and reports them, which may wait until
 /// the device is busy again.
