@@ -1,4 +1,4 @@
-# atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL]
+# atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL] [JOINED]
 #              [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...] [GPU_TESTS ...]
 #              [FUZZ file...] [SEEDS folder...] [LIBS lib...])
 #
@@ -10,6 +10,9 @@
 # The test `layers` checks that, too.
 # COLD sources wait for a compiler, a device or a person most of the time. They are compiled with
 # -O1, which costs a run nothing and saves a third of their build time.
+# JOINED says that most of the room's build time goes into headers: builds from nothing
+# (ATUNNER_UNITY) then compile eight of its sources as one file. Names in unnamed namespaces of such
+# a room differ from each other.
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture trace http"
@@ -60,10 +63,13 @@ endfunction()
 
 function(atunner_room name)
   set(lists USES SOURCES LAYERS COLD TESTS NVRTC_TESTS VGPU_TESTS GPU_TESTS FUZZ SEEDS LIBS)
-  cmake_parse_arguments(R "" "" "${lists}" ${ARGN})
+  cmake_parse_arguments(R "JOINED" "" "${lists}" ${ARGN})
   add_library(atunner_${name} STATIC ${R_SOURCES})
   target_link_libraries(atunner_${name} PUBLIC atunner_flags ${R_LIBS})
   atunner_precompiled(atunner_${name})
+  if(R_JOINED AND ATUNNER_UNITY)
+    set_target_properties(atunner_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
   if(R_COLD STREQUAL "ALL")
     atunner_cold(atunner_${name})
   elseif(R_COLD)

@@ -21,8 +21,6 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using boost::system::error_code;
 
-constexpr size_t kChunk = size_t{64} << 10;
-
 std::optional<std::string> ProcessVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -58,8 +56,6 @@ class Exchange {
   }
 
  private:
-  auto Into() { return asio::redirect_error(asio::use_awaitable, error_); }
-
   std::unexpected<Error> Cancelled() const {
     return Fail(ErrorCode::kCancelled, "stopped by the user", origin_.Text());
   }
@@ -86,8 +82,8 @@ class Exchange {
 
   asio::awaitable<void> Connect() {
     const Origin& next = proxy_ ? *proxy_ : origin_;
-    const auto found = co_await resolver_.async_resolve(next.host, next.port, Into());
-    if (!error_) co_await stream_.tcp.async_connect(found, Into());
+    const auto found = co_await resolver_.async_resolve(next.host, next.port, Into(error_));
+    if (!error_) co_await stream_.tcp.async_connect(found, Into(error_));
   }
 
   std::string Host() const {
@@ -99,11 +95,11 @@ class Exchange {
   asio::awaitable<void> Tunnel() {
     beast::http::request<beast::http::empty_body> out(beast::http::verb::connect, Host(), 11);
     out.set(beast::http::field::host, Host());
-    co_await beast::http::async_write(stream_, out, Into());
+    co_await beast::http::async_write(stream_, out, Into(error_));
     if (error_) co_return;
     beast::http::response_parser<beast::http::empty_body> parser;
     parser.skip(true);
-    co_await beast::http::async_read_header(stream_, buffer_, parser, Into());
+    co_await beast::http::async_read_header(stream_, buffer_, parser, Into(error_));
     if (error_ || parser.get().result_int() == 200) co_return;
     problem_ = "the proxy " + proxy_->Text() + " answers " +
                std::to_string(parser.get().result_int());
@@ -118,7 +114,7 @@ class Exchange {
       co_return;
     }
     stream_.tls->set_verify_callback(asio::ssl::host_name_verification(origin_.host));
-    co_await stream_.tls->async_handshake(asio::ssl::stream_base::client, Into());
+    co_await stream_.tls->async_handshake(asio::ssl::stream_base::client, Into(error_));
   }
 
   template <class Body>
@@ -139,7 +135,7 @@ class Exchange {
       FillHead(out, request);
       out.body() = request.body;
       out.prepare_payload();
-      co_await beast::http::async_write(stream_, out, Into());
+      co_await beast::http::async_write(stream_, out, Into(error_));
       co_return;
     }
     beast::http::request<beast::http::file_body> out;
@@ -147,7 +143,7 @@ class Exchange {
     out.body().open(request.file.c_str(), beast::file_mode::scan, error_);
     if (error_) co_return;
     out.prepare_payload();
-    co_await beast::http::async_write(stream_, out, Into());
+    co_await beast::http::async_write(stream_, out, Into(error_));
     // A server that refuses the body answers and closes before it took everything.
     if (error_ == asio::error::broken_pipe || error_ == asio::error::connection_reset) error_ = {};
   }
@@ -173,7 +169,7 @@ class Exchange {
     beast::http::response_parser<beast::http::buffer_body> parser;
     parser.body_limit(options_.max_bytes);
     parser.skip(head_only);
-    co_await beast::http::async_read_header(stream_, buffer_, parser, Into());
+    co_await beast::http::async_read_header(stream_, buffer_, parser, Into(error_));
     if (error_) co_return;
     KeepHead(parser);
     beast::file_stdio file;
@@ -185,7 +181,7 @@ class Exchange {
       body.data = chunk.data();
       body.size = chunk.size();
       // Bytes are given on as they come, not only when the buffer is full.
-      co_await beast::http::async_read_some(stream_, buffer_, parser, Into());
+      co_await beast::http::async_read_some(stream_, buffer_, parser, Into(error_));
       const size_t got = chunk.size() - body.size;
       if (error_ == beast::http::error::need_buffer) error_ = {};
       if (error_) break;

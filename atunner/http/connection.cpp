@@ -27,7 +27,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr size_t kChunk = size_t{64} << 10;
 /// What a connection keeps for the head of its next request; a thousand streams need little memory.
 constexpr size_t kHeadChunk = 4096;
 constexpr std::chrono::milliseconds kLaterInterval{100};
@@ -35,8 +34,6 @@ constexpr std::chrono::milliseconds kLaterInterval{100};
 std::chrono::milliseconds Milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
 }
-
-auto Into(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 /// One client, from its connection to its end.
 class Connection : public std::enable_shared_from_this<Connection> {

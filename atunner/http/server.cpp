@@ -11,6 +11,7 @@
 
 #include "atunner/http/connection.h"
 #include "atunner/http/tls.h"
+#include "atunner/http/transport.h"
 
 namespace atunner::http {
 namespace {
@@ -20,8 +21,6 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kNextTry{100};
-
-auto Into(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
 asio::awaitable<void> AcceptAll(tcp::acceptor& acceptor, asio::io_context& context,
                                 Shared& shared) {

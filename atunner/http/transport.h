@@ -2,12 +2,23 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
 namespace atunner::http {
+
+/// Bytes of a body that are read at once.
+constexpr size_t kChunk = size_t{64} << 10;
+
+/// For `co_await operation(…, Into(error))`: a failure lies in `error` then, and nothing is thrown.
+inline auto Into(boost::system::error_code& error) {
+  return boost::asio::redirect_error(boost::asio::use_awaitable, error);
+}
 
 /// Reads and writes as Asio's AsyncReadStream and AsyncWriteStream. Deadlines are those of `tcp`.
 class Transport {

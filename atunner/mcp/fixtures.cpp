@@ -45,7 +45,7 @@ constexpr const char* kSchema2020 = R"({
 
 using Call = Result<Json> (*)(const Json& arguments, const CallContext& context);
 
-Json Parsed(const char* text) { return ParseJson(text, "fixture").value(); }
+Json FixtureJson(const char* text) { return ParseJson(text, "fixture").value(); }
 Json Text(const std::string& text) { return {{"type", "text"}, {"text", text}}; }
 Json Image() { return {{"type", "image"}, {"data", kPng}, {"mimeType", "image/png"}}; }
 Json Embedded(const std::string& uri, const char* type, const std::string& text) {
@@ -162,7 +162,7 @@ void AddContentTools(Offer& offer) {
   Add(
       offer, "json_schema_2020_12_tool",
       [](const Json&, const CallContext&) -> Result<Json> { return Content({Text("ok")}); },
-      Parsed(kSchema2020));
+      FixtureJson(kSchema2020));
 }
 
 void AddSessionQuestions(Offer& offer) {
@@ -179,10 +179,10 @@ void AddSessionQuestions(Offer& offer) {
       },
       {{"type", "object"}, {"properties", Strings("message")}, {"required", {"message"}}});
   Add(offer, "test_elicitation_sep1034_defaults", [](const Json&, const CallContext& context) {
-    return AskOnce(context, {Form("user", "Your profile", Parsed(kDefaults))});
+    return AskOnce(context, {Form("user", "Your profile", FixtureJson(kDefaults))});
   });
   Add(offer, "test_elicitation_sep1330_enums", [](const Json&, const CallContext& context) {
-    return AskOnce(context, {Form("user", "Your choices", Parsed(kEnums))});
+    return AskOnce(context, {Form("user", "Your choices", FixtureJson(kEnums))});
   });
 }
 

@@ -13,7 +13,8 @@
 namespace atunner::serve {
 namespace {
 
-constexpr double kForgetSeconds = 60;
+/// A worker that was not heard for so long is not listed.
+constexpr double kListedSeconds = 60;
 constexpr size_t kMostTexts = 500;
 
 }  // namespace
@@ -81,7 +82,7 @@ Json WorkerBook::ToJson() const {
   Json list = Json::array();
   for (const auto& [name, entry] : entries_) {
     const double ago = SystemClock().Now() - entry.seen;
-    if (ago > kForgetSeconds) continue;
+    if (ago > kListedSeconds) continue;
     list.push_back({{"name", name},
                     {"gpus", entry.worker.gpus},
                     {"labels", Json(entry.worker.labels)},

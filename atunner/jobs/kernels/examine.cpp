@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "atunner/jobs/kernels/proposal.h"
+#include "atunner/jobs/requests/examine_limit.h"
 #include "atunner/judge/candidate_compiler.h"
 
 namespace atunner::jobs {
 namespace {
-
-constexpr double kExamineSeconds = 180;
-/// A virtual GPU limits kernels by their work; only a runner that is stuck takes so long.
-constexpr double kVirtualExamineSeconds = 3600;
 
 /// Judges one kernel that is compiled or refused. `plain`: see JudgeOrder.
 Result<Examination> Judged(const CandidateCompiler& compiler, Compiled compiled, bool plain,
@@ -26,8 +23,7 @@ Result<Examination> Judged(const CandidateCompiler& compiler, Compiled compiled,
   }
   if (!compiled.outcome) return std::unexpected(compiled.outcome.error());
   found.resources = compiled.outcome->module->kernels;
-  const auto judge = services.devices.MakeJudge(
-      target, target.real_index ? kExamineSeconds : kVirtualExamineSeconds);
+  const auto judge = services.devices.MakeJudge(target, ExamineSeconds(target));
   ATUNNER_RETURN_IF_ERROR(judge->Begin({spec, options.seed}));
   JudgeOrder order{.time = options.time, .thorough = options.thorough, .incumbent_ns = {}};
   order.seed = options.seed;

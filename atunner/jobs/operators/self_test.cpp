@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "atunner/codegen/template/family.h"
+#include "atunner/jobs/requests/examine_limit.h"
 #include "atunner/operators/operator.h"
 
 namespace atunner::jobs {
 namespace {
 
-constexpr double kExamineSeconds = 180;
 constexpr double kLaunchSeconds = 60;
 
 /// True for the operators that are tested: the classes, and of the library's operators some that

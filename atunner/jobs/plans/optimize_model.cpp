@@ -55,7 +55,7 @@ struct Part {
 };
 
 /// The kernels of all segments. Equal parts are one.
-struct Kernels {
+struct PlanKernels {
   std::vector<std::unique_ptr<ScheduleTemplate>> wholes;  ///< they own the parts
   std::vector<Part> parts;
   std::vector<PlannedSegment> segments;
@@ -89,7 +89,7 @@ class KernelFinder {
     return {};
   }
 
-  Kernels Take() && { return std::move(found_); }
+  PlanKernels Take() && { return std::move(found_); }
 
  private:
   size_t IndexOf(const ScheduleTemplate& schedule) {
@@ -104,7 +104,7 @@ class KernelFinder {
   Accuracy accuracy_;
   const DeviceProfile& profile_;
   std::map<std::string, size_t> known_;
-  Kernels found_;
+  PlanKernels found_;
 };
 
 /// Fills the compiler's cache with every part's first configuration, on all cores. What does not
@@ -129,7 +129,7 @@ Status CompileFirstGuesses(const std::vector<Part>& parts, const DeviceProfile& 
 }
 
 /// The budget of each part, which together have the whole one.
-std::vector<Budget> BudgetsOf(const Kernels& kernels, const Budget& budget,
+std::vector<Budget> BudgetsOf(const PlanKernels& kernels, const Budget& budget,
                               const DeviceProfile& profile) {
   std::vector<double> least_ns;
   for (const Part& part : kernels.parts)
@@ -184,7 +184,7 @@ class ModelOptimizer {
       if (const auto* segment = std::get_if<importers::ModelSegment>(&step))
         ATUNNER_RETURN_IF_ERROR(finder.Add(segment->graph));
     }
-    const Kernels kernels = std::move(finder).Take();
+    const PlanKernels kernels = std::move(finder).Take();
     ATUNNER_RETURN_IF_ERROR(RemoveOldPlan());
     ATUNNER_RETURN_IF_ERROR(TuneAll(kernels));
     return Write(model, kernels, name);
@@ -199,7 +199,7 @@ class ModelOptimizer {
     return {};
   }
 
-  Status TuneAll(const Kernels& kernels) {
+  Status TuneAll(const PlanKernels& kernels) {
     TuningOptions options = request_.tuning;
     std::vector<Budget> budgets = BudgetsOf(kernels, options.budget, target_.profile);
     if (options.thoroughness != Thoroughness::kSearch) {
@@ -249,8 +249,8 @@ class ModelOptimizer {
     return tuner.Tune(**plain, out, {.trials = 1, .seconds = {}});
   }
 
-  Result<OptimizeModelResult> Write(const importers::DividedModel& model, const Kernels& kernels,
-                                    const std::string& name) {
+  Result<OptimizeModelResult> Write(const importers::DividedModel& model,
+                                    const PlanKernels& kernels, const std::string& name) {
     std::vector<PlannedKernel> planned;
     for (const Part& part : kernels.parts) {
       ATUNNER_TRY(Artifact artifact, LoadArtifact(result_.out / part.folder));

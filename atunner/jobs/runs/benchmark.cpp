@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "atunner/codegen/template/family.h"
+#include "atunner/jobs/requests/examine_limit.h"
 #include "atunner/jobs/requests/tasks.h"
 #include "atunner/jobs/runs/run_summary.h"
 #include "atunner/measure/vendor.h"
@@ -12,7 +13,6 @@ namespace atunner::jobs {
 namespace {
 
 constexpr int64_t kTrials = 60;
-constexpr double kExamineSeconds = 180;
 
 using Shapes = std::vector<std::vector<int64_t>>;
 

@@ -8,6 +8,7 @@
 
 #include "atunner/base/build_id.h"
 #include "atunner/base/clock.h"
+#include "atunner/jobs/requests/examine_limit.h"
 #include "atunner/jobs/runs/run_summary.h"
 #include "atunner/measure/harness.h"
 #include "atunner/measure/vendor.h"
@@ -17,11 +18,6 @@
 namespace atunner::jobs {
 namespace {
 
-/// The longest that a candidate is examined on a GPU, and on the virtual GPU behind it: one kernel
-/// at its small sizes. A kernel that takes longer is not examined there.
-constexpr double kExamineSeconds = 180;
-/// A virtual GPU limits kernels by their work; only a runner that is stuck takes so long.
-constexpr double kVirtualExamineSeconds = 3600;
 constexpr double kVirtualCheckSeconds = 10;
 
 /// "time,energy", as a person writes them.
@@ -90,8 +86,7 @@ Status TuningSessions::MakeJudges() {
   ATUNNER_TRY(const std::vector<Target> targets,
               services_.devices.Select(target_, options_.devices));
   for (const Target& one : targets) {
-    runners_.push_back(services_.devices.MakeJudge(
-        one, one.real_index ? kExamineSeconds : kVirtualExamineSeconds, one_for_all_tasks_));
+    runners_.push_back(services_.devices.MakeJudge(one, ExamineSeconds(one), one_for_all_tasks_));
     judges_.push_back(runners_.back().get());
   }
   // The winner on a real GPU is examined on a virtual one too, for hazards that a GPU does not

@@ -4,14 +4,14 @@
 
 #include "atunner/jobs/kernels/artifact_binary.h"
 #include "atunner/jobs/kernels/artifact_kernel.h"
+#include "atunner/jobs/requests/examine_limit.h"
 #include "atunner/model/artifact/artifact.h"
 
 namespace atunner::jobs {
 namespace {
 
-constexpr double kExamineSeconds = 300;
-/// A virtual GPU limits kernels by their work; only a runner that is stuck takes so long.
-constexpr double kVirtualExamineSeconds = 3600;
+/// More than a search grants: nothing else is at hand if this kernel takes long.
+constexpr double kVerifySeconds = 300;
 constexpr double kLaunchSeconds = 60;
 
 /// On the virtual GPU, which runs kernel.ptx: adds what is known of kernel.cubin to the verdict.
@@ -47,8 +47,7 @@ Result<VerifyResult> Verify(const VerifyRequest& request, Services& services) {
   ATUNNER_TRY(const auto compiler, services.compilers.Open(kCompileTimeoutSeconds));
   ATUNNER_TRY(const CandidateKernel candidate,
               CandidateOf(request.folder, artifact, target, *compiler));
-  const auto judge = services.devices.MakeJudge(
-      target, target.real_index ? kExamineSeconds : kVirtualExamineSeconds);
+  const auto judge = services.devices.MakeJudge(target, ExamineSeconds(target, kVerifySeconds));
   const uint64_t seed = std::random_device{}();
   ATUNNER_RETURN_IF_ERROR(judge->Begin({artifact.spec, seed, kLaunchSeconds}));
   ATUNNER_TRY(JudgeAnswer answer,

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "atunner/model/expr/expr_parser.h"
+#include "atunner/model/expr/integers.h"
 
 namespace atunner {
 namespace {
@@ -21,19 +23,10 @@ int64_t AsInteger(const Value& value) {
   return std::get<int64_t>(value);
 }
 
-int64_t FloorDivide(int64_t a, int64_t b) {
-  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-}
-
-Result<Value> IntegerPower(int64_t base, int64_t exponent) {
+Result<Value> PowerOfIntegers(int64_t base, int64_t exponent) {
   if (exponent < 0) return std::pow(static_cast<double>(base), static_cast<double>(exponent));
-  int64_t result = 1;
-  for (int64_t i = 0; i < exponent; ++i) {
-    if (__builtin_mul_overflow(result, base, &result)) return Bad("integer overflow in **");
-    if (result == 0 || result == 1) break;
-    if (base == -1) return (exponent % 2) ? Value(int64_t{-1}) : Value(int64_t{1});
-  }
-  return result;
+  const std::optional<int64_t> power = IntegerPower(base, exponent);
+  return power ? Result<Value>(*power) : Bad("integer overflow in **");
 }
 
 Result<Value> IntegerBinary(const std::string& op, int64_t a, int64_t b) {
@@ -47,7 +40,7 @@ Result<Value> IntegerBinary(const std::string& op, int64_t a, int64_t b) {
   if (op == "*")
     return __builtin_mul_overflow(a, b, &result) ? Result<Value>(Bad("integer overflow in *"))
                                                  : Value(result);
-  if (op == "**") return IntegerPower(a, b);
+  if (op == "**") return PowerOfIntegers(a, b);
   if (op == "&") return a & b;
   if (op == "|") return a | b;
   if (op == "^") return a ^ b;

@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
+
+#include "atunner/model/expr/integers.h"
 
 namespace atunner {
 namespace {
@@ -19,21 +22,11 @@ double AsReal(const Cell& cell) {
   return cell.kind == Cell::Kind::kReal ? cell.real : static_cast<double>(cell.integer);
 }
 
-int64_t FloorDivide(int64_t a, int64_t b) {
-  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-}
-
-Cell IntegerPower(int64_t base, int64_t exponent) {
+Cell CellOfPower(int64_t base, int64_t exponent) {
   if (exponent < 0)
     return Cell::Real(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
-  if (exponent == 0 || base == 1) return Cell::Integer(1);
-  if (base == 0) return Cell::Integer(0);
-  if (base == -1) return Cell::Integer(exponent % 2 ? -1 : 1);
-  int64_t result = 1;
-  for (int64_t i = 0; i < exponent; ++i) {
-    if (__builtin_mul_overflow(result, base, &result)) return {};
-  }
-  return Cell::Integer(result);
+  const std::optional<int64_t> power = IntegerPower(base, exponent);
+  return power ? Cell::Integer(*power) : Cell{};
 }
 
 Cell IntegerBinary(Op op, int64_t a, int64_t b) {
@@ -46,7 +39,7 @@ Cell IntegerBinary(Op op, int64_t a, int64_t b) {
     case Op::kMultiply:
       return __builtin_mul_overflow(a, b, &result) ? Cell{} : Cell::Integer(result);
     case Op::kPower:
-      return IntegerPower(a, b);
+      return CellOfPower(a, b);
     case Op::kBitAnd:
       return Cell::Integer(a & b);
     case Op::kBitOr:

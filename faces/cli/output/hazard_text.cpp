@@ -55,7 +55,7 @@ std::string HowMany(size_t hazards) {
   return hazards == 1 ? "1 hazard" : fmt::format("{} hazards", hazards);
 }
 
-std::string Verdict(const LaunchOutcome& outcome, bool checked) {
+std::string HazardSummary(const LaunchOutcome& outcome, bool checked) {
   const bool ended = outcome.kind == LaunchOutcome::Kind::kCompleted || !outcome.hazards.empty();
   if (!checked) return outcome.completed() ? "completed, nothing was checked" : outcome.message;
   return fmt::format("{} on {} blocks", ended ? HowMany(outcome.hazards.size()) : outcome.message,

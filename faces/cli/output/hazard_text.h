@@ -17,6 +17,6 @@ std::string HowMany(size_t hazards);
 
 /// How a launch ended, in one phrase. `checked`: on the virtual GPU; a real one looks for no
 /// hazards, and does not tell how far a kernel came that it ended.
-std::string Verdict(const LaunchOutcome& outcome, bool checked);
+std::string HazardSummary(const LaunchOutcome& outcome, bool checked);
 
 }  // namespace atunner::cli

@@ -265,7 +265,7 @@ void PrintRun(const LoadedText& kernel, const Bound& bound, const Launched& run,
     if (argument.texture) fmt::print("{}: its texels are random\n", argument.text);
   }
   for (const Content& content : run.contents) PrintContent(content, flags.show);
-  fmt::print("{}: {}, {}\n", kernel.entry, Verdict(run.outcome, !flags.real), run.where);
+  fmt::print("{}: {}, {}\n", kernel.entry, HazardSummary(run.outcome, !flags.real), run.where);
 }
 
 Json RunJson(const LoadedText& kernel, const Launched& run, const RunFlags& flags,
