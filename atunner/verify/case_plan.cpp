@@ -71,6 +71,7 @@ std::vector<InputFamily> ValueFamilies(const InputKinds& kinds, bool cheap) {
       {kZeros, floats || integers, false},
       {kLargeMean, floats && users, false},
       {kNearOne, floats && users, false},
+      {kHuge, floats && users, false},
   };
   std::vector<InputFamily> families;
   for (const Row& row : rows) {

@@ -157,6 +157,20 @@ __device__ float large_mean(int dtype) {
   }
 }
 
+/// A power of two whose square is beyond the type's range, but not its products with some numbers
+/// of elements. Values are floats, so that no double's square is.
+__device__ float huge_scale(int dtype) {
+  switch (dtype) {
+    case kF16:
+    case kE5M2:
+      return 4096.0f;
+    case kE4M3:
+      return 32.0f;
+    default:
+      return 1.2089258196146292e24f;  // 2^80
+  }
+}
+
 /// Either sign, and a magnitude from 1e-3 up to 1e6, or to what the type holds: every decade with
 /// equal probability. Products and quotients of exact powers of ten give the same bits on every
 /// device.
@@ -222,6 +236,8 @@ __device__ float family_value(const judge::Fill& of, u64 i) {
       return decades(of.dtype, other);
     case kNearOne:
       return near_one(of.dtype, z, other);
+    case kHuge:
+      return z * huge_scale(of.dtype);
     case kInfinities:
       return with_infinities(z, of.elements, other);
     case kZeros:

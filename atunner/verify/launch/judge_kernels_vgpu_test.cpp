@@ -228,6 +228,21 @@ TEST_F(JudgeFillTest, NearOneIsCloseToOneButSeldomOne) {
   EXPECT_GT(close, static_cast<int64_t>(kMany) / 6);
 }
 
+TEST_F(JudgeFillTest, HugeNumbersHaveFiniteSumsAndInfiniteSquares) {
+  for (const auto& [dtype, most] :
+       {std::pair(DType::kFloat32, 3.4e38), std::pair(DType::kBFloat16, 3.3e38),
+        std::pair(DType::kFloat16, 65504.0)}) {
+    const auto values = Family(InputFamily::kHuge, dtype);
+    EXPECT_LT(Largest(values), most) << Name(dtype);
+    const auto square = [&](double x) { return x * x > most; };
+    EXPECT_GT(std::ranges::count_if(values, square), static_cast<int64_t>(kMany) * 9 / 10)
+        << Name(dtype);
+  }
+  double sum = 0;
+  for (double x : Family(InputFamily::kHuge)) sum += std::abs(x);
+  EXPECT_LT(sum, 1e38);
+}
+
 TEST_F(JudgeFillTest, SomeInfinitiesOfEitherSign) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (DType dtype : kFloats) {
