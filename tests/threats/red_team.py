@@ -175,7 +175,7 @@ def subject_of(case):
     first = source.read_text().split("\n", 1)[0] if source.exists() else ""
     if not first.startswith("//"):
         return ""
-    for words in ("V=0 honest, V=1: ", "V = 0 is right"):
+    for words in ("V=0 honest, V=1: ", "V = 0 is right; ", "V = 0 is right"):
         first = first.replace(words, "")
     return first.strip("/ .;").replace("|", "\\|")
 
