@@ -172,8 +172,8 @@ __device__ float huge_scale(int dtype) {
 }
 
 /// Either sign, and a magnitude from 1e-3 up to 1e6, or to what the type holds: every decade with
-/// equal probability; a quarter of those from 1 on is whole. Products and quotients of exact powers of ten give the same bits on every
-/// device.
+/// equal probability; a quarter of those from 1 on is whole. Products and quotients of exact powers
+/// of ten give the same bits on every device.
 __device__ float decades(int dtype, u64 random) {
   const int last = dtype == kE4M3 ? 1 : dtype == kF16 || dtype == kE5M2 ? 3 : 5;
   const int decade = (int)((random >> 40) % (u64)(last + 4)) - 3;

@@ -1,4 +1,4 @@
-// y = round(16 x) to the nearest, halves to even, in 8 bits with saturation; 0 for NaN. V = 0 is right.
+// y = 16 x, rounded to the nearest, halves to even, in 8 bits with saturation. V = 0 is right.
 extern "C" __global__ void k(const float* x, signed char* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
