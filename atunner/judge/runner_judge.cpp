@@ -287,11 +287,20 @@ Status RunnerJudge::Begin(const JudgeTask& task) {
   return EnsureRunning();
 }
 
+namespace {
+
+/// True for tasks whose candidates are searched for constants, which become inputs.
+bool MinesCandidates(const std::optional<JudgeTask>& task) {
+  return task && task->spec.oracle.kind == Oracle::Kind::kKernel;
+}
+
+}  // namespace
+
 Result<JudgeAnswer> RunnerJudge::Examine(const CandidateKernel& candidate,
                                          const JudgeOrder& order) {
   ATUNNER_RETURN_IF_ERROR(EnsureRunning());
   Request request{Encode(order), {}};
-  request.Add("candidate", candidate, options_.binary_only);
+  request.Add("candidate", candidate, options_.binary_only && !MinesCandidates(task_));
   const auto reply = Call(request.Text(), options_.examine_timeout_seconds);
   if (!reply) {
     const WorkerDeath& death = *worker_->death();

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 
 #include "atunner/model/kernel/tensor_totals.h"
@@ -19,8 +21,18 @@ constexpr double kInputsSeconds = 4;
 /// A task of so many bytes is executed there at its own size.
 constexpr double kSmallBytes = 4 << 20;
 
+/// A hazard, which a real GPU need not show.
 bool IsHazard(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kOutOfBounds || verdict.kind == VerdictKind::kRace;
+  return verdict.kind == VerdictKind::kOutOfBounds || verdict.kind == VerdictKind::kRace ||
+         verdict.kind == VerdictKind::kDeadlock;
+}
+
+/// Wrong on inputs that a real GPU does not get: indices beyond their arrays, which may end it.
+bool IsWrong(const Verdict& verdict) {
+  using enum VerdictKind;
+  constexpr VerdictKind kWrong[] = {kWrongResult, kLowPrecision, kNotWritten,      kStaleResult,
+                                    kNonFinite,   kMutatedInput, kNondeterministic};
+  return std::ranges::find(kWrong, verdict.kind) != std::end(kWrong);
 }
 
 /// True for reads of memory that nothing has written. The verdict does not tell them from other
@@ -40,6 +52,7 @@ void VirtualCheck::Begin(const KernelSpec& spec, uint64_t seed,
                          const std::optional<CandidateKernel>& plain) {
   if (judge_ == nullptr) return;
   seed_ = seed;
+  users_ = spec.oracle.kind == Oracle::Kind::kKernel;
   small_ = TotalsOf(spec, spec.dims).bytes <= kSmallBytes;
   preparation_ = std::async(std::launch::async,
                             [this, spec, plain] { return Prepare(spec, plain); });
@@ -86,7 +99,8 @@ std::string VirtualCheck::Decide(const CandidateKernel& candidate, Verdict& verd
   if (!answer) return answer.error().ToString();
   if (plain_reads_unwritten_ && ReadsUnwritten(answer->verdict))
     return "the kernel to beat reads unwritten memory there, too: " + answer->verdict.reason;
-  if (IsHazard(answer->verdict)) {
+  const bool wrong = users_ && !plain_reads_unwritten_ && IsWrong(answer->verdict);
+  if (wrong || IsHazard(answer->verdict)) {
     verdict.kind = answer->verdict.kind;
     verdict.reason = "on the virtual GPU: " + answer->verdict.reason;
   } else if (!answer->verdict.passed()) {

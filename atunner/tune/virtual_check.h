@@ -28,8 +28,10 @@ class VirtualCheck {
   void Begin(const KernelSpec& spec, uint64_t seed, const std::optional<CandidateKernel>& plain);
 
   /// `verdict` is correct. Adds the checks that the kernel passed, or replaces it by the hazard
-  /// that was found: an access out of bounds, a race, or a read before a write. When the virtual
-  /// GPU cannot execute the kernel, or not in time, leaves the verdict and returns the reason; else
+  /// that was found: an access out of bounds, a race, a read before a write, or barriers that not
+  /// all threads reach. A candidate for a user's kernel is also refused for a wrong result there,
+  /// because the virtual GPU also tries indices that would end a real one. When the virtual GPU
+  /// cannot execute the kernel, or not in time, leaves the verdict and returns the reason; else
   /// "".
   std::string Examine(const CandidateKernel& candidate, Verdict& verdict);
 
@@ -45,6 +47,7 @@ class VirtualCheck {
   uint64_t seed_ = 0;
   bool small_ = false;  ///< the task can be executed at its own size
   bool plain_reads_unwritten_ = false;
+  bool users_ = false;    ///< the oracle is a user's kernel
   std::string obstacle_;  ///< the reason why no kernel can be examined, or ""
   /// Computes obstacle_. The destructor waits for the thread.
   std::future<std::string> preparation_;

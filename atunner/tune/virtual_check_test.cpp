@@ -112,6 +112,28 @@ TEST_F(VirtualCheckTest, WhatItCannotExecuteStands) {
   EXPECT_THAT(Examine("sound").second, HasSubstr("no compiler"));
 }
 
+TEST_F(VirtualCheckTest, WrongResultsOfUsersKernelsAreRefused) {
+  judge_.kinds = {{"other", VerdictKind::kWrongResult},
+                  {"waits", VerdictKind::kDeadlock},
+                  {"large", VerdictKind::kResourceLimit}};
+  KernelSpec spec;
+  spec.oracle.kind = Oracle::Kind::kKernel;
+  const auto examined = [&](const char* text, const std::optional<CandidateKernel>& plain = {}) {
+    VirtualCheck check(&judge_, clock_);
+    check.Begin(spec, 7, plain);
+    Verdict verdict;
+    check.Examine(Candidate(text), verdict);
+    return verdict.kind;
+  };
+  EXPECT_EQ(examined("other"), VerdictKind::kWrongResult);
+  EXPECT_EQ(examined("waits"), VerdictKind::kDeadlock);
+  EXPECT_EQ(examined("large"), VerdictKind::kCorrect);
+  judge_.kinds["plain"] = VerdictKind::kRace;
+  judge_.reasons["plain"] = "race: uninitialised global memory";
+  EXPECT_EQ(examined("other", Candidate("plain")), VerdictKind::kCorrect)
+      << "the reference is no better there";
+}
+
 TEST_F(VirtualCheckTest, HazardsOfThePlainKernelAreTheTasks) {
   judge_.kinds = {{"plain", VerdictKind::kRace}, {"racy", VerdictKind::kRace}};
   const auto [verdict, undecided] = Examine("racy", Candidate("plain"));

@@ -67,10 +67,12 @@ std::vector<InputFamily> ValueFamilies(const InputKinds& kinds, bool cheap) {
       // have a NaN where another one has none.
       {kWhole, floats && users, false},
       {kMonotone, (floats || integers || ranges) && (users || !floats), false},
+      {kFalling, (floats || integers || ranges) && (users || !floats), false},
       {kInfinities, floats && users, false},
       {kZeros, floats || integers, false},
       {kLargeMean, floats && users, false},
       {kNearOne, floats && users, false},
+      {kHuge, floats && users, false},
   };
   std::vector<InputFamily> families;
   for (const Row& row : rows) {
@@ -114,6 +116,14 @@ std::vector<Case> FamilyCases(const Dims& dims, uint64_t seed, bool last) {
   return cases;
 }
 
+/// True if the second argument takes floats of all families, and so a NaN.
+bool HasSecondInput(const KernelSpec& spec) {
+  if (spec.args.size() < 2) return false;
+  const ArgSpec& arg = spec.args[1];
+  return (arg.role == Role::kInput || arg.role == Role::kInOut) && IsFloat(arg.dtype) &&
+         arg.fill.kind == Fill::Kind::kFamilies;
+}
+
 /// True if the task at that size is small.
 bool IsCheap(const KernelSpec& spec, const Dims& dims) {
   return FlopCount(spec, dims).value_or(0) <= kCheapFlops &&
@@ -132,6 +142,11 @@ std::vector<Case> PlanCases(const KernelSpec& spec, const std::vector<Dims>& siz
     const auto at_size = kinds.floats ? FamilyCases(sizes[i], at, last)
                                       : SeedCases(sizes[i], at, last);
     cases.insert(cases.end(), at_size.begin(), at_size.end());
+    if (last && users && HasSecondInput(spec)) {
+      InputInstance second = InstanceOf(InputFamily::kNan, at);
+      second.mutated = true;
+      cases.push_back({sizes[i], second, 0, false});
+    }
     if (i != 0) continue;
     uint32_t slot = 0;
     for (InputFamily family : ValueFamilies(kinds, IsCheap(spec, sizes[i])))

@@ -80,6 +80,16 @@ TEST_F(InputFamiliesTest, ThresholdsOfTheKernelAsGivenAreReached) {
                  "float v = x[i]; if (v > 300.0f) v = 300.0f; y[i] = v;");
 }
 
+TEST_F(InputFamiliesTest, SquaresThatOverflowAreReached) {
+  const std::string given = "y[i] = hypotf(x[i], 0.5f * x[(i + 1) % n]);";
+  ExpectRefused({}, given,
+                "float a = x[i], b = 0.5f * x[(i + 1) % n]; y[i] = sqrtf(a * a + b * b);");
+  ExpectAccepted({}, given,
+                 "float a = fabsf(x[i]), b = fabsf(0.5f * x[(i + 1) % n]);"
+                 "float most = a > b ? a : b, q = (a > b ? b : a) / most;"
+                 "y[i] = most == 0 ? 0.0f : most * sqrtf(1.0f + q * q);");
+}
+
 TEST_F(InputFamiliesTest, ValuesThatOnlyTheCandidateTreatsApartAreReached) {
   ExpectRefused({}, "y[i] = 2.0f * x[i];", "y[i] = x[i] == 1234.5f ? 0.0f : 2.0f * x[i];");
   ExpectRefused({}, "y[i] = 2.0f * x[i];",

@@ -83,7 +83,9 @@ struct Verifier::Session {
                        .dims = one.dims,
                        .detail = detail};
     record.passed = kind == VerdictKind::kCorrect;
-    if (one.instance.mutated) record.family += ", one element changed";
+    if (one.instance.mutated)
+      record.family += one.instance.family == InputFamily::kNan ? ", in the second input"
+                                                                : ", one element changed";
     verdict.checks.push_back(std::move(record));
     if (kind == VerdictKind::kCorrect) return true;
     verdict.kind = kind;

@@ -157,9 +157,23 @@ __device__ float large_mean(int dtype) {
   }
 }
 
+/// A power of two whose square is beyond the type's range, but not its products with some numbers
+/// of elements. Values are floats, so that no double's square is.
+__device__ float huge_scale(int dtype) {
+  switch (dtype) {
+    case kF16:
+    case kE5M2:
+      return 4096.0f;
+    case kE4M3:
+      return 32.0f;
+    default:
+      return 1.2089258196146292e24f;  // 2^80
+  }
+}
+
 /// Either sign, and a magnitude from 1e-3 up to 1e6, or to what the type holds: every decade with
-/// equal probability. Products and quotients of exact powers of ten give the same bits on every
-/// device.
+/// equal probability; a quarter of those from 1 on is whole. Products and quotients of exact powers
+/// of ten give the same bits on every device.
 __device__ float decades(int dtype, u64 random) {
   const int last = dtype == kE4M3 ? 1 : dtype == kF16 || dtype == kE5M2 ? 3 : 5;
   const int decade = (int)((random >> 40) % (u64)(last + 4)) - 3;
@@ -167,7 +181,8 @@ __device__ float decades(int dtype, u64 random) {
   for (int k = decade < 0 ? -decade : decade; k > 0; --k) power *= 10.0f;
   const float digits = 1.0f + 9.0f * unit((unsigned)random);
   const float value = decade < 0 ? digits / power : digits * power;
-  return random >> 63 ? -value : value;
+  const float some = (random >> 33) % 4 == 0 && decade >= 0 ? truncf(value) : value;
+  return random >> 63 ? -some : some;
 }
 
 /// 1 and numbers close to it: 2^-4 to 2^-20 away (16-bit types: 2^-9, 8-bit types: 2^-3).
@@ -222,15 +237,19 @@ __device__ float family_value(const judge::Fill& of, u64 i) {
       return decades(of.dtype, other);
     case kNearOne:
       return near_one(of.dtype, z, other);
+    case kHuge:
+      return z * huge_scale(of.dtype);
     case kInfinities:
       return with_infinities(z, of.elements, other);
     case kZeros:
       return 0.0f;
     case kWhole:
-      // halves, quarters, eighths and sixteenths: a small multiple of some is a half
-      return 0.5f / (float)(1 << ((other >> 40) & 3)) * (float)((int)((other >> 20) % 129) - 64);
+      // halves to 256ths: a small multiple of some is a half
+      return 0.5f / (float)(1 << ((other >> 40) & 7)) * (float)((int)((other >> 20) % 129) - 64);
     case kMonotone:
       return (float)(-8.0 + 16.0 * (double)i / (double)of.elements);
+    case kFalling:
+      return (float)(-128.0 - 128.0 * (double)i / (double)of.elements);
     default:
       return z;
   }
@@ -290,6 +309,11 @@ __device__ u64 integer_value(const judge::Fill& of, u64 i) {
       const double value = is_signed(of.dtype) ? half * (2 * share - 1) : 2 * half * share;
       return (u64)(long long)value;
     }
+    case kFalling: {  // all of one sign, descending
+      const double most = bits == 8 ? 100.0 : 1000.0;
+      const double value = 1.0 + (most - 1.0) * (double)i / (double)of.elements;
+      return (u64)(long long)(is_signed(of.dtype) ? -value : most - value + 1.0);
+    }
     case kEdges:
       return edge_integer(bits, random);
     case kDecades: {  // every length in bits with equal probability
@@ -320,6 +344,8 @@ __device__ double share_of_range(const judge::Fill& of, u64 i) {
     }
     case kMonotone:
       return (double)i / (double)of.elements;
+    case kFalling:
+      return 1.0 - (double)i / (double)of.elements;
     default:
       return u;
   }

@@ -2,11 +2,13 @@
 """Tunes users' kernels of which some variants are wrong, and prints one table of the verdicts.
 
     tests/threats/red_team.py --atunner build/atunner [--target-gpu A100|auto] [--json FILE]
+    tests/threats/red_team.py --table VIRTUAL.json REAL.json
 
 Each case in wrong/ is a kernel with a parameter: its default is right, every other value is wrong
 or cheats. Each case in honest/ has right variants only, which add in another order, in another
 precision or by another formula. A wrong variant must not be called correct, and a right one must
-be. A case is a .toml, a .json (the T1 format) or a bare .cu.
+be. A case is a .toml, a .json (the T1 format) or a bare .cu. --table prints the verdicts of earlier
+runs side by side, as a table in Markdown.
 
 The status is 1 if a wrong variant was accepted or a right one refused, apart from the cases in
 RARE: these are wrong so seldom that no finite number of runs can be expected to find them.
@@ -37,15 +39,19 @@ OWN_FAULT = {"missing_fence_flag"}
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--atunner", required=True)
+    parser.add_argument("--atunner")
+    parser.add_argument("--table", nargs="+", metavar="FILE", help="verdicts that --json wrote")
     parser.add_argument("--target-gpu", default="A100")
     parser.add_argument("--wrong", action="append", help="folders in place of wrong/")
     parser.add_argument("--honest", action="append", help="folders in place of honest/")
     parser.add_argument("--only", default="", help="cases whose name contains one of these, by ,")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300, help="seconds a case may take")
-    parser.add_argument("--json", help="file for all verdicts")
-    return parser.parse_args()
+    parser.add_argument("--json", help="file for all verdicts, written after each case")
+    args = parser.parse_args()
+    if bool(args.atunner) == bool(args.table):
+        parser.error("either --atunner or --table is needed")
+    return args
 
 
 def cases_of(folder):
@@ -124,49 +130,110 @@ def faults_of(name, honest, trials):
     return faults
 
 
+def kinds_of(trials):
+    """The verdicts of the varied trials in words, e.g. "2 race, wrong-result"."""
+    others = [trial["kind"] + (" (won)" if trial["won"] else "")
+              for trial in trials if trial["varied"]]
+    kinds = {kind: others.count(kind) for kind in sorted(others)}
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.items())
+
+
 def print_case(name, honest, trials, note, faults):
     mark = "ok " if not faults else ("rare" if name in RARE else "BAD")
     default = next((trial["kind"] for trial in trials if trial["default"]), "-")
-    others = [trial["kind"] + (" (won)" if trial["won"] else "")
-              for trial in trials if trial["varied"]]
-    kinds = {kind: others.count(kind) for kind in others}
-    text = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.items())
-    print(f"{mark:4} {'right' if honest else 'wrong':5} {name:28} {default:14} {text or note}",
-          flush=True)
+    print(f"{mark:4} {'right' if honest else 'wrong':5} {name:28} {default:14} "
+          f"{kinds_of(trials) or note}", flush=True)
     for fault in faults:
         print(f"       {fault}", flush=True)
 
 
-def main():
-    args = arguments()
-    if args.target_gpu == "auto" and shutil.which("nvidia-smi") is None:
-        print("skipped: there is no GPU")
-        return 77
+class Count:
+    """How many variants were judged, and how many of them wrongly."""
+
+    def __init__(self):
+        self.judged = {True: 0, False: 0}
+        self.missed = self.refused = self.cases = self.bad = 0
+
+    def add(self, name, honest, trials):
+        others = [trial for trial in trials if trial["varied"]]
+        self.judged[honest] += len(others)
+        self.missed += sum(not honest and accepted(trial) for trial in others
+                           if name not in RARE | SLOW)
+        self.refused += sum(honest and not accepted(trial) for trial in others)
+        self.cases += 1
+        self.bad += bool(faults_of(name, honest, trials)) and name not in RARE
+
+    def __str__(self):
+        return (f"{self.judged[False]} wrong variants, {self.missed} accepted; "
+                f"{self.judged[True]} right variants, {self.refused} refused; "
+                f"{self.bad} of {self.cases} cases fail")
+
+
+def subject_of(case):
+    """The first line of a case's source, which says what it computes or what is wrong."""
+    source = HERE / pathlib.Path(case).parent.name / (pathlib.Path(case).stem + ".cu")
+    first = source.read_text().split("\n", 1)[0] if source.exists() else ""
+    if not first.startswith("//"):
+        return ""
+    for words in ("V=0 honest, V=1: ", "V = 0 is right; ", "V = 0 is right"):
+        first = first.replace(words, "")
+    return first.strip("/ .;").replace("|", "\\|")
+
+
+def print_table(files):
+    """One row a case, one column of verdicts a file."""
+    runs = [json.loads(pathlib.Path(file).read_text()) for file in files]
+    by_case = [{(run["honest"], pathlib.Path(case).stem): (case, run)
+                for case, run in one.items()} for one in runs]
+    print("| case | what it is | " + " | ".join(pathlib.Path(file).stem for file in files) + " |")
+    print("|---" * (2 + len(files)) + "|")
+    counts = [Count() for _ in runs]
+    for honest, name in sorted(set().union(*by_case)):
+        cells = []
+        for count, known in zip(counts, by_case):
+            _, run = known.get((honest, name), ("", {"trials": [], "note": "not run"}))
+            if (honest, name) in known:
+                count.add(name, honest, run["trials"])
+            cells.append(kinds_of(run["trials"]) or run["note"].split("\n")[0][:60] or "none")
+        case = next(known[(honest, name)][0] for known in by_case if (honest, name) in known)
+        print(f"| {'right' if honest else 'wrong'} `{name}` | {subject_of(case)} | "
+              + " | ".join(cells) + " |")
+    for file, count in zip(files, counts):
+        print(f"\n{pathlib.Path(file).stem}: {count}.")
+
+
+def run_all(args):
     wrong = [pathlib.Path(folder) for folder in args.wrong or [HERE / "wrong"]]
     honest = [pathlib.Path(folder) for folder in args.honest or [HERE / "honest"]]
     work = [(case, False) for folder in wrong for case in cases_of(folder)]
     work += [(case, True) for folder in honest for case in cases_of(folder)]
     if args.only:
         work = [one for one in work if any(part in one[0].stem for part in args.only.split(","))]
-    print(f"     kind  case                         as given       variants")
-    bad, all_trials, judged, missed, refused = 0, {}, {True: 0, False: 0}, 0, 0
+    print("     kind  case                         as given       variants", flush=True)
+    all_trials, count = {}, Count()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for (case, is_honest), (trials, note) in zip(
-                work, pool.map(lambda one: run_case(args, one[0]), work)):
-            faults = faults_of(case.stem, is_honest, trials)
-            print_case(case.stem, is_honest, trials, note, faults)
+        running = {pool.submit(run_case, args, case): (case, is_honest)
+                   for case, is_honest in work}
+        for future in concurrent.futures.as_completed(running):
+            (case, is_honest), (trials, note) = running[future], future.result()
+            print_case(case.stem, is_honest, trials, note, faults_of(case.stem, is_honest, trials))
+            count.add(case.stem, is_honest, trials)
             all_trials[str(case)] = {"honest": is_honest, "trials": trials, "note": note}
-            others = [trial for trial in trials if trial["varied"]]
-            judged[is_honest] += len(others)
-            missed += sum(not is_honest and accepted(trial) for trial in others
-                          if case.stem not in RARE | SLOW)
-            refused += sum(is_honest and not accepted(trial) for trial in others)
-            bad += bool(faults) and case.stem not in RARE
-    print(f"{judged[False]} wrong variants, {missed} accepted; "
-          f"{judged[True]} right variants, {refused} refused; {bad} of {len(work)} cases fail")
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(all_trials, indent=1))
-    return 1 if bad else 0
+            if args.json:
+                pathlib.Path(args.json).write_text(json.dumps(all_trials, indent=1))
+    print(count)
+    return 1 if count.bad else 0
+
+
+def main():
+    args = arguments()
+    if args.table:
+        print_table(args.table)
+        return 0
+    if args.target_gpu == "auto" and shutil.which("nvidia-smi") is None:
+        print("skipped: there is no GPU")
+        return 77
+    return run_all(args)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <variant>
 
 namespace atunner::graph {
 namespace {
@@ -29,10 +30,15 @@ Shape Divided(const Shape& shape, const Cut& cut) {
   return divided;
 }
 
+/// Inputs that every slice has whole, one bit each in the order of ValidGraph::inputs.
+using SharedInputs = uint32_t;
+/// Graphs with more inputs are tried without shared ones only.
+constexpr size_t kMostInputs = 6;
+
 class Slicer {
  public:
-  Slicer(const ValidGraph& graph, int64_t count)
-      : graph_(graph), count_(count), builder_(graph.name()) {}
+  Slicer(const ValidGraph& graph, int64_t count, SharedInputs shared)
+      : graph_(graph), count_(count), shared_(shared), builder_(graph.name()) {}
 
   std::optional<ValidGraph> Run() {
     for (const Node& node : graph_.nodes()) {
@@ -79,22 +85,23 @@ class Slicer {
       return Agrees(*map, node, *cut) ? Done(builder_.Map(map->body, operands, shape), *cut)
                                       : std::nullopt;
     if (node.As<Reshape>()) return Done(builder_.Reshape(operands[0], shape), *cut);
-    const auto* reduce = node.As<Reduce>();
-    const auto* contract = node.As<Contract>();
-    const auto* transpose = node.As<Transpose>();
-    const bool agrees = reduce      ? Agrees(*reduce, node, *cut)
-                        : contract  ? Agrees(*contract, node, *cut)
-                        : transpose ? Agrees(*transpose, node, *cut)
-                                    : false;
+    const bool agrees = std::visit(
+        [&](const auto& operation) { return Agrees(operation, node, *cut); }, node.operation);
     return agrees ? Done(builder_.Add(node.operation, operands), *cut) : std::nullopt;
   }
   std::optional<Made> MakeInput(const Node& node) {
+    if (shared_ >> inputs_++ & 1) return Made{builder_.Input(node.name, node.type), {}};
     const std::optional<Cut> cut = CutOf(node.type.shape, count_);
     if (!cut) return std::nullopt;
     return Made{builder_.Input(node.name, {node.type.dtype, Divided(node.type.shape, *cut)}), cut};
   }
   static std::optional<Made> Done(Value value, const Cut& cut) { return Made{value, cut}; }
 
+  /// Operations that have no rule yet: whether their slices depend on each other is not known.
+  template <typename Any>
+  bool Agrees(const Any&, const Node&, const Cut&) const {
+    return false;
+  }
   bool Agrees(const Map& map, const Node& node, const Cut& cut) const {
     const size_t rank = cut.size();
     for (const ScalarNode& each : map.body.nodes()) {
@@ -152,8 +159,48 @@ class Slicer {
     return true;
   }
 
+  bool Agrees(const Window& window, const Node& node, const Cut& cut) const {
+    Cut from = *made_[node.operands[0]].cut;
+    const auto axis = static_cast<size_t>(window.axis);
+    if (from[axis] > 1) return false;
+    from.insert(from.begin() + window.axis + 1, 1);
+    return from == cut;
+  }
+  bool Agrees(const Fold& fold, const Node& node, const Cut& cut) const {
+    Cut from = *made_[node.operands[0]].cut;
+    const auto axis = static_cast<size_t>(fold.axis);
+    if (from[axis] > 1 || from[axis + 1] > 1) return false;
+    from.erase(from.begin() + fold.axis + 1);
+    return from == cut;
+  }
+  bool Agrees(const Pad& pad, const Node& node, const Cut& cut) const {
+    return KeepsCut(pad.axis, node, cut);
+  }
+  bool Agrees(const graph::Slice& slice, const Node& node, const Cut& cut) const {
+    return KeepsCut(slice.axis, node, cut);
+  }
+  bool Agrees(const Reverse& reverse, const Node& node, const Cut& cut) const {
+    return KeepsCut(reverse.axis, node, cut);
+  }
+  bool Agrees(const Scan& scan, const Node& node, const Cut& cut) const {
+    return KeepsCut(scan.axis, node, cut);
+  }
+  bool Agrees(const Concat& concat, const Node& node, const Cut& cut) const {
+    return KeepsCut(concat.axis, node, cut);
+  }
+  /// For operations along one axis of operands of the result's rank: true if that axis is whole and
+  /// all operands are cut as the result is.
+  bool KeepsCut(int64_t axis, const Node& node, const Cut& cut) const {
+    return cut[static_cast<size_t>(axis)] == 1 &&
+           std::ranges::all_of(node.operands, [&](NodeId operand) {
+             return made_[operand].cut && *made_[operand].cut == cut;
+           });
+  }
+
   const ValidGraph& graph_;
   int64_t count_;
+  SharedInputs shared_;
+  size_t inputs_ = 0;  ///< that were made
   GraphBuilder builder_;
   std::vector<Made> made_;
 };
@@ -161,7 +208,12 @@ class Slicer {
 }  // namespace
 
 std::optional<ValidGraph> SliceOf(const ValidGraph& graph, int64_t count) {
-  return Slicer(graph, count).Run();
+  const size_t inputs = graph.inputs().size();
+  const SharedInputs all = inputs <= kMostInputs ? (SharedInputs{1} << inputs) - 1 : 1;
+  for (SharedInputs shared = 0; shared < all; ++shared) {
+    if (auto slice = Slicer(graph, count, shared).Run()) return slice;
+  }
+  return std::nullopt;
 }
 
 std::vector<int64_t> SliceCounts(const ValidGraph& graph) {

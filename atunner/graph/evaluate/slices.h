@@ -10,11 +10,12 @@
 namespace atunner::graph {
 
 /// The graph for one of `count` slices: applied to slice i of every input it computes slice i of
-/// every output. A slice is a contiguous part of a row-major tensor; every input is cut into
-/// slices. The graph must have no symbols. nullopt if slices depend on each other or that is not
-/// known.
+/// every output. A slice is a contiguous part of a row-major tensor. Inputs that all slices need
+/// whole keep their shape, e.g. the filters of a convolution. The graph must have no symbols.
+/// nullopt if slices depend on each other or that is not known.
 ///
 /// Example: softmax over the last axis of x [8, 4, C] with 32 slices is softmax of x [1, 1, C].
+/// Example: conv of x [8, C, H] and w [K, C, R] with 8 slices is conv of x [1, C, H] and w.
 std::optional<ValidGraph> SliceOf(const ValidGraph& graph, int64_t count);
 
 /// The counts that SliceOf may accept, by the leading axes of the inputs, in ascending order.

@@ -47,8 +47,10 @@ constexpr bool IsGeneral(std::string_view family) {
 struct InputInstance {
   InputFamily family = InputFamily::kNormal;
   uint64_t seed = 1;
-  bool mutated = false;  ///< one element of one input differs from the instance without this flag
-  MinedValues mined;     ///< of InputFamily::kMined
+  /// One element of one input differs from the instance without this flag. A NaN is in the second
+  /// argument in place of the first.
+  bool mutated = false;
+  MinedValues mined;  ///< of InputFamily::kMined
 
   auto operator<=>(const InputInstance&) const = default;
 };

@@ -26,7 +26,7 @@ Spike SpikeOf(const InputInstance& instance, uint64_t elements, size_t position)
   Random random(Mix64(instance.seed ^ 0x5b1ce) + position);
   const uint64_t at = random.Below(elements);
   if (instance.family == InputFamily::kNan)
-    return {position == 0 ? at : ~uint64_t{0}, std::nan("")};
+    return {position == (instance.mutated ? 1 : 0) ? at : ~uint64_t{0}, std::nan("")};
   if (instance.mutated) return {at, -3.0 * kSpike / 8.0};
   if (instance.family == InputFamily::kNeedle) return {at, kSpike};
   return {};
@@ -40,6 +40,7 @@ bool SpeaksOfIntegers(InputFamily family) {
     case kDecades:
     case kZeros:
     case kMonotone:
+    case kFalling:
     case kWide:
     case kEdges:
       return true;

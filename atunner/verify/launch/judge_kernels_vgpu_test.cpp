@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -211,6 +212,8 @@ TEST_F(JudgeFillTest, EveryDecadeIsReachedWithEitherSign) {
     ++decades[static_cast<int>(std::floor(std::log10(std::abs(x))))];
     negative += x < 0;
   }
+  const auto whole = [](double x) { return std::abs(x) > 1000 && x == std::floor(x); };
+  EXPECT_GT(std::ranges::count_if(values, whole), static_cast<int64_t>(kMany) / 20);
   for (int decade = -3; decade < 6; ++decade) EXPECT_GT(decades[decade], kMany / 18) << decade;
   EXPECT_NEAR(negative, kMany / 2.0, kMany / 20.0);
   EXPECT_LE(Largest(values), 1e6);
@@ -228,6 +231,21 @@ TEST_F(JudgeFillTest, NearOneIsCloseToOneButSeldomOne) {
   EXPECT_GT(close, static_cast<int64_t>(kMany) / 6);
 }
 
+TEST_F(JudgeFillTest, HugeNumbersHaveFiniteSumsAndInfiniteSquares) {
+  for (const auto& [dtype, most] :
+       {std::pair(DType::kFloat32, 3.4e38), std::pair(DType::kBFloat16, 3.3e38),
+        std::pair(DType::kFloat16, 65504.0)}) {
+    const auto values = Family(InputFamily::kHuge, dtype);
+    EXPECT_LT(Largest(values), most) << Name(dtype);
+    const auto square = [&](double x) { return x * x > most; };
+    EXPECT_GT(std::ranges::count_if(values, square), static_cast<int64_t>(kMany) * 9 / 10)
+        << Name(dtype);
+  }
+  double sum = 0;
+  for (double x : Family(InputFamily::kHuge)) sum += std::abs(x);
+  EXPECT_LT(sum, 1e38);
+}
+
 TEST_F(JudgeFillTest, SomeInfinitiesOfEitherSign) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (DType dtype : kFloats) {
@@ -242,13 +260,17 @@ TEST_F(JudgeFillTest, ZerosWholeNumbersAndAscendingOnes) {
   EXPECT_THAT(Family(InputFamily::kZeros), testing::Each(0));
   EXPECT_THAT(Family(InputFamily::kZeros, DType::kInt16), testing::Each(0));
   const auto whole = Family(InputFamily::kWhole);
-  EXPECT_TRUE(std::ranges::all_of(whole, [](double x) { return 16 * x == std::floor(16 * x); }));
+  EXPECT_TRUE(std::ranges::all_of(whole, [](double x) { return 256 * x == std::floor(256 * x); }));
   EXPECT_GT(std::ranges::count_if(whole, [](double x) { return x != std::floor(x); }), 1000);
   EXPECT_LT(*std::ranges::min_element(whole), -20);
   for (DType dtype : {DType::kFloat32, DType::kInt8, DType::kUInt8, DType::kInt64}) {
     const auto ascending = Family(InputFamily::kMonotone, dtype);
     EXPECT_TRUE(std::ranges::is_sorted(ascending)) << Name(dtype);
     EXPECT_LT(ascending.front(), ascending.back()) << Name(dtype);
+    const auto falling = Family(InputFamily::kFalling, dtype);
+    EXPECT_TRUE(std::ranges::is_sorted(falling, std::greater())) << Name(dtype);
+    EXPECT_GT(falling.front(), falling.back()) << Name(dtype);
+    if (dtype != DType::kUInt8) EXPECT_LT(falling.front(), 0) << Name(dtype);
   }
 }
 

@@ -108,6 +108,18 @@ Result<OperatorBaseline::Programs*> OperatorBaseline::WithDecisions(const Dims& 
   return &programs;
 }
 
+namespace {
+
+/// True for an input that every slice has whole, such as the filters of a convolution.
+bool IsShared(const KernelSpec& slice, const TaskBuffers::Tensor& tensor) {
+  const auto arg = std::ranges::find(slice.args, tensor.spec->name, &ArgSpec::name);
+  if (arg == slice.args.end() || arg->role != Role::kInput) return false;
+  const auto shape = ShapeOf(*arg, slice, slice.dims);
+  return shape && shape->elements == tensor.shape.elements;
+}
+
+}  // namespace
+
 std::optional<MemoryRange> OperatorBaseline::SliceOf(const Programs& programs, int64_t slice,
                                                      const TaskBuffers& buffers,
                                                      const RangeOf& elsewhere,
@@ -116,6 +128,7 @@ std::optional<MemoryRange> OperatorBaseline::SliceOf(const Programs& programs, i
   const TaskBuffers::Tensor* tensor = buffers.Find(name);
   if (!range && tensor == nullptr) return std::nullopt;
   if (!range) range = {tensor->address, static_cast<uint64_t>(tensor->shape.bytes)};
+  if (tensor != nullptr && IsShared(programs.spec, *tensor)) return range;
   const uint64_t bytes = range->bytes / static_cast<uint64_t>(programs.slices);
   return MemoryRange{range->address + bytes * static_cast<uint64_t>(slice), bytes};
 }

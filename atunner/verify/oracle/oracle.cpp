@@ -125,7 +125,8 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
     reference.bytes += output.elements * sizeof(double);
     reference.outputs.push_back(std::move(output));
   }
-  if (IsInParts(buffers, reference.bytes)) {
+  ATUNNER_TRY(const bool in_parts, IsInParts(buffers, reference.bytes));
+  if (in_parts) {
     reference.parts = parts_.get();
   } else {
     cache_.MakeRoom(reference.bytes);
@@ -136,14 +137,20 @@ Result<Reference> OracleStore::Compute(const TaskBuffers& buffers) {
   return reference;
 }
 
-bool OracleStore::IsInParts(const TaskBuffers& buffers, uint64_t reference_bytes) const {
+Result<bool> OracleStore::IsInParts(const TaskBuffers& buffers, uint64_t reference_bytes) {
   const Dims& dims = buffers.dims();
   const auto& [device, compiler, kernels, spec, memory] = context_;
+  if (!memory.IsLarge(device, spec, dims)) return false;
   const bool in_place = std::ranges::any_of(buffers.tensors(), [](const auto& tensor) {
     return tensor.spec->role == Role::kInOut;  // a run overwrites what parts are computed from
   });
-  return memory.IsLarge(device, spec, dims) && !in_place && source_->Parts(dims) > 1 &&
-         reference_bytes > memory.Extra(spec, dims) / kCacheShareOfLarge;
+  if (in_place) return false;
+  const uint64_t extra = memory.Extra(spec, dims);
+  if (source_->Parts(dims) > 1 && reference_bytes > extra / kCacheShareOfLarge) return true;
+  // One that has no parts is not kept either where there is no room for a run of the baseline
+  // beside it.
+  ATUNNER_TRY(const uint64_t workspaces, measured_->baseline->WorkspaceBytes(dims));
+  return reference_bytes + workspaces > extra;
 }
 
 Status OracleStore::ComputeValues(const TaskBuffers& buffers, Reference& reference) {

@@ -95,7 +95,7 @@ class OracleStore {
   Status UseOperator(uint64_t free_bytes);
   Result<Reference> Compute(const TaskBuffers& buffers);
   /// True if the values of that reference are never kept.
-  bool IsInParts(const TaskBuffers& buffers, uint64_t reference_bytes) const;
+  Result<bool> IsInParts(const TaskBuffers& buffers, uint64_t reference_bytes);
   /// Allocates and computes the values of all outputs, not masked.
   Status ComputeValues(const TaskBuffers& buffers, Reference& reference);
   Status Mask(const Reference::Output& output);

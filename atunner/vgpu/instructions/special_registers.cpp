@@ -18,6 +18,11 @@ struct SpecialRegister {
 const LaunchShape& ShapeOf(const BlockState& x) { return x.launch->shape; }
 const Dim3& ClusterOf(const BlockState& x) { return x.launch->cluster; }
 uint64_t Constant0(BlockState&, uint32_t, int) { return 0; }
+/// Zero in one launch of two, so that results that depend on what is around a kernel show.
+uint64_t OfSurroundings(BlockState& x, uint32_t, int) {
+  const uint64_t random = Mix64(x.launch->system.grid);
+  return random & 1 ? random : 0;
+}
 uint64_t Clock(BlockState& x, uint32_t, int) { return ClockOf(x); }
 uint64_t UpperClock(BlockState& x, uint32_t, int) { return ClockOf(x) >> 32; }
 uint64_t Timer(BlockState& x, uint32_t, int) { return TimerOf(x); }
@@ -136,7 +141,7 @@ constexpr SpecialRegister kSpecials[] = {
      [](BlockState& x, uint32_t, int) -> uint64_t {
        return x.shared.reserved_at + kReservedShared / 2;
      }},
-    {"%current_graph_exec", false, Constant0},
+    {"%current_graph_exec", false, OfSurroundings},  // not zero in a launch of a CUDA graph
     // What the driver puts into the others is not documented; these are the values that were seen
     // on an H100, of which the first differs from driver to driver.
     {"%envreg0", false,
@@ -146,7 +151,7 @@ constexpr SpecialRegister kSpecials[] = {
     {"%envreg6", false, [](BlockState&, uint32_t, int) -> uint64_t { return 1; }},
     {"%envreg10", false, [](BlockState&, uint32_t, int) -> uint64_t { return 288; }},
     {"%envreg", false, Constant0},
-    {"%pm", false, Constant0},  // performance counters, which are zero without a profiler
+    {"%pm", false, OfSurroundings},  // performance counters, which are zero without a profiler
 };
 
 /// "%envreg31", "%pm3_64": the name without its number, where that is one that there is.
