@@ -262,19 +262,28 @@ void Recording::LeaveOut(std::string why) {
 void Recording::AddSeconds(const LaunchFacts& launch, double seconds) {
   if (!IsActive()) return;
   Group& group = GroupOf(launch);
-  group.launches.seconds += seconds;
-  ++group.timed;
+  if (group.timed++ == 0)
+    group.first_seconds = seconds;
+  else
+    group.launches.seconds += seconds;
 }
 
 void Recording::Note(const std::string& text) { Append(CaptureNote{text}); }
+
+double Recording::MeanSeconds(const Group& group) {
+  constexpr double kCold = 2;  // times the mean of the others
+  if (group.timed < 2) return group.first_seconds;
+  const double others = group.launches.seconds / static_cast<double>(group.timed - 1);
+  if (group.first_seconds > kCold * others) return others;
+  return (group.first_seconds + group.launches.seconds) / static_cast<double>(group.timed);
+}
 
 void Recording::Finish() {
   groups_written_at_ = launches_;
   GroupsRecord record;
   for (const Group& group : groups_) {
     LaunchGroup& one = record.groups.emplace_back(group.launches);
-    if (group.timed != 0)
-      one.seconds *= static_cast<double>(one.launches) / static_cast<double>(group.timed);
+    one.seconds = MeanSeconds(group) * static_cast<double>(one.launches);
   }
   Append(record);
 }

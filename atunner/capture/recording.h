@@ -89,7 +89,8 @@ class Recording {
   /// Forgets the launch that has begun, because the program's call failed.
   void Cancel() { pending_.reset(); }
   /// Time of a launch that was only counted, or of the one that ended. If not every launch is
-  /// timed, the others are assumed to have taken the mean time.
+  /// timed, the others are assumed to have taken the mean time. A first launch that takes much
+  /// longer than the others does not count: it also loads code and gets memory for stacks.
   void AddSeconds(const LaunchFacts& launch, double seconds);
   void Note(const std::string& text);
   /// Writes the groups. Call it when the program ends.
@@ -110,14 +111,16 @@ class Recording {
 
   /// Launches of one kernel and configuration.
   struct Group {
-    LaunchGroup launches;     ///< `seconds` are those of the timed launches
-    uint64_t timed = 0;       ///< launches
-    bool considered = false;  ///< for recording with its memory
+    LaunchGroup launches;      ///< `seconds` are those of the timed launches but the first
+    double first_seconds = 0;  ///< of the first timed launch
+    uint64_t timed = 0;        ///< launches
+    bool considered = false;   ///< for recording with its memory
   };
   struct HashOfGroup {
     size_t operator()(const LaunchGroup& group) const;
   };
 
+  static double MeanSeconds(const Group& group);
   Group& GroupOf(const LaunchFacts& launch);
   /// Counts the launch, and writes the groups if there are twice as many launches as then.
   Group& Counted(const LaunchFacts& launch);

@@ -87,6 +87,18 @@ TEST_F(Recordings, LaunchesThatWereNotTimedTakeTheMeanTime) {
   EXPECT_EQ(ReadCapture(folder()).value().groups.at(0).seconds, 20);
 }
 
+TEST_F(Recordings, AFirstLaunchThatAlsoLoadsCodeDoesNotCount) {
+  Recording recording = Start();
+  for (int i = 0; i < 10; ++i) recording.Count(Launch(1));
+  for (const double seconds : {100.0, 1.0, 3.0}) recording.AddSeconds(Launch(1), seconds);
+  recording.Count(Launch(2));
+  recording.AddSeconds(Launch(2), 7);
+  recording.Finish();
+  const Capture capture = ReadCapture(folder()).value();
+  EXPECT_EQ(capture.groups.at(0).seconds, 20);
+  EXPECT_EQ(capture.groups.at(1).seconds, 7) << "it is the only one";
+}
+
 TEST_F(Recordings, CountingDoesNotTakeTheChanceToRecord) {
   Recording recording = Start();
   recording.Count(Launch(1));

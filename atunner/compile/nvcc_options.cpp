@@ -126,6 +126,8 @@ std::vector<std::string> FlagsFor(const std::string& messages, const Path& heade
       messages.contains("Unresolved extern function") ||
       messages.contains("Unresolved extern variable"))
     flags.push_back("-rdc=true");
+  // Programs of older Makefiles name C++11 or 14. Of several -std nvcc takes the last.
+  if (messages.contains("requires at least C++17")) flags.push_back("-std=c++17");
   static const std::regex removed(
       "identifier \"(cudaThread[A-Za-z]+|__shfl(_up|_down|_xor)?|__any|__all|__ballot)\" is "
       "undefined|has no member \"(clockRate|memoryClockRate|deviceOverlap|computeMode|"

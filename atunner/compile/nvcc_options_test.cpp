@@ -66,6 +66,14 @@ TEST_F(NvccRemedies, FlagsThatNvccNames) {
   EXPECT_FALSE(Find("the flag --extended-lambda must be specified", {"--extended-lambda"}));
 }
 
+TEST_F(NvccRemedies, TheDialectThatThrustRequires) {
+  const std::string messages = "error: #error Thrust requires at least C++17. Define";
+  const auto remedy = Find(messages, {"-std=c++14"});
+  ASSERT_TRUE(remedy);
+  EXPECT_THAT(remedy->options, ElementsAre("-std=c++17"));
+  EXPECT_FALSE(Find(messages, {"-std=c++14", "-std=c++17"}));
+}
+
 TEST_F(NvccRemedies, NamesThatCudaNoLongerHas) {
   const auto remedy = Find("error: identifier \"cudaThreadSynchronize\" is undefined");
   ASSERT_TRUE(remedy);

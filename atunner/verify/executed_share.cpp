@@ -140,7 +140,8 @@ Result<bool> Verifier::RunAtOwnSize(Session& session, const Case& one) {
   ATUNNER_TRY(const OwnSizeFindings findings,
               own_size->Run(*session.module, session.candidate.plan, one.instance, effort,
                             std::max(LargestBound(session.verdict),
-                                     family == InputFamily::kCancelling ? kCancelled : 0.0)));
+                                     family == InputFamily::kCancelling ? kCancelled : 0.0),
+                            hazards_));
   const bool right = findings.kind == VerdictKind::kCorrect ||
                      findings.kind == VerdictKind::kSampled;
   if (!session.own_size || findings.coverage.compared > session.own_size->coverage.compared)

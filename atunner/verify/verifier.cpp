@@ -131,9 +131,9 @@ Result<const TaskBuffers*> Verifier::BuffersAt(const Dims& dims, uint32_t slot) 
   return buffers.get();
 }
 
-Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
-    std::shared_ptr<const CandidateKernel> candidate, VerifyLevel level,
-    std::optional<double> time_limit_seconds) {
+Result<VerifyAnswer> Verifier::VerifyOnce(std::shared_ptr<const CandidateKernel> candidate,
+                                          VerifyLevel level,
+                                          std::optional<double> time_limit_seconds) {
   const double ends = time_limit_seconds ? SystemClock().Now() + *time_limit_seconds
                                          : std::numeric_limits<double>::infinity();
   Session session{.candidate = *candidate,
@@ -143,6 +143,7 @@ Result<std::variant<VerifiedKernel, Verdict>> Verifier::Verify(
                   .verdict = {},
                   .skipped = {}};
   if (!Prepare(session)) return session.verdict;
+  session.StateHazards(hazards_, spec_.dims);
   ATUNNER_RETURN_IF_ERROR(CheckTolerance(session));
   ATUNNER_TRY(bool passed, RunCases(session, level, ends));
   if (!passed) return session.verdict;
@@ -382,6 +383,7 @@ Result<bool> Verifier::CheckLaunch(Session& session, const Case& one, const Run&
   LimitWork(device_, options_.launch_timeout_seconds, options);
   LimitToFirst(most_work_, options);
   options.block_order = run.block_order;
+  options.groups = hazards_;
   // A task that allows nondeterministic results allows the races behind them.
   options.check_global = !spec_.tolerance.allow_nondeterminism;
   ATUNNER_TRY(const LaunchOutcome outcome, RunPlan(device_, run.module, run.plan, options));

@@ -56,6 +56,9 @@ class VerifiedKernel {
   Verdict verdict_;
 };
 
+/// The proof, or the verdict that says why there is none.
+using VerifyAnswer = std::variant<VerifiedKernel, Verdict>;
+
 /// How many checks a kernel must pass.
 enum class VerifyLevel {
   kComplete,
@@ -91,10 +94,11 @@ class Verifier {
   /// The proof, or the verdict that says why not. An Error means that the device or the task is
   /// unusable. After `time_limit_seconds` a size on which an oracle check has passed gets no
   /// further inputs; meant for a kernel that was verified on another device and is searched for
-  /// hazards.
-  Result<std::variant<VerifiedKernel, Verdict>> Verify(
-      std::shared_ptr<const CandidateKernel> candidate, VerifyLevel level = VerifyLevel::kComplete,
-      std::optional<double> time_limit_seconds = {});
+  /// hazards. Races and reads of unwritten memory that a user's kernel as given has itself are not
+  /// held against candidates; the verdict says so.
+  Result<VerifyAnswer> Verify(std::shared_ptr<const CandidateKernel> candidate,
+                              VerifyLevel level = VerifyLevel::kComplete,
+                              std::optional<double> time_limit_seconds = {});
 
   const KernelSpec& spec() const { return spec_; }
   /// Whether equal inputs must give equal bits. Not if the task allows nondeterminism, or if a
@@ -124,6 +128,9 @@ class Verifier {
   /// families would take hours. nullopt if it can.
   std::optional<std::string> TooLargeToExecute(const CandidateKernel& candidate) const;
   bool Prepare(Session& session) const;
+  /// Verify with the present `hazards_`.
+  Result<VerifyAnswer> VerifyOnce(std::shared_ptr<const CandidateKernel> candidate,
+                                  VerifyLevel level, std::optional<double> time_limit_seconds);
   Status CheckTolerance(Session& session);
   std::vector<Case> PlannedCases(const CandidateKernel& candidate);
   Result<bool> RunCases(Session& session, VerifyLevel level, double ends);
@@ -203,6 +210,10 @@ class Verifier {
   /// Why the kernel as given does not run on optional inputs
   std::map<std::pair<Dims, InputInstance>, std::string> unusable_;
   std::map<std::pair<Dims, InputInstance>, std::vector<uint64_t>> input_prints_;
+  /// Bits of HazardGroup that candidates may not have. A user's kernel may have some as given, e.g.
+  /// races of a reduction that relies on warps in lockstep.
+  uint8_t hazards_ = kAllHazards;
+  bool given_examined_ = false;  ///< for hazards, see Verify
 };
 
 }  // namespace atunner

@@ -67,6 +67,20 @@ struct Verifier::Session {
     return std::nullopt;
   }
 
+  /// Records the kinds of hazards that are not searched for. `hazards`: Verifier::hazards_.
+  void StateHazards(uint8_t hazards, const Dims& dims) {
+    const auto state = [&](HazardGroup group, const char* name) {
+      if ((hazards & static_cast<uint8_t>(group)) != 0) return;
+      verdict.checks.push_back(
+          {.check = "hazards",
+           .dims = dims,
+           .passed = true,
+           .detail = fmt::format("{} are not searched for: the kernel as given has them", name)});
+    };
+    state(HazardGroup::kRace, "races");
+    state(HazardGroup::kInit, "reads of unwritten memory");
+  }
+
   /// Records that nothing was compared on the inputs of a case, and why.
   void RecordSkipped(const Case& one, std::string why) {
     verdict.checks.push_back({.check = "not compared",

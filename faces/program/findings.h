@@ -24,7 +24,7 @@ struct Order {
   /// Per launch of a program that is recorded: then it goes on with the blocks that ran.
   double recorded_launch_seconds = 10;
   /// A program that is recorded ends at its first launch after this time.
-  double recorded_seconds = 150;
+  double recorded_seconds = 60;
   /// It ends earlier when so much time has passed, and half of it without a new kernel or grid.
   double quiet_seconds = 15;
   uint64_t max_instructions = uint64_t{1} << 28;

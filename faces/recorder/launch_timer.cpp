@@ -7,16 +7,14 @@ namespace atunner::recorder {
 void LaunchTimer::Occupy(Stream stream) {
   constexpr size_t kBytes = size_t{16} << 20;  // about five microseconds on an H100
   constexpr int kTimes = 4;
-  if (driver_.cuMemAlloc_v2 == nullptr || driver_.cuMemsetD8Async == nullptr) return;
+  if (driver_.cuMemAlloc_v2 == nullptr || driver_.cuMemsetD8Async == nullptr ||
+      driver_.cuStreamQuery == nullptr || driver_.cuStreamQuery(stream) != cuda::kSuccess)
+    return;
   if (scratch_ == 0 && driver_.cuMemAlloc_v2(&scratch_, kBytes) != cuda::kSuccess) {
     scratch_ = 0;
     return;
   }
   for (int i = 0; i < kTimes; ++i) driver_.cuMemsetD8Async(scratch_, 0, kBytes, stream);
-}
-
-void LaunchTimer::Release() {
-  if (scratch_ != 0) driver_.cuMemFree_v2(std::exchange(scratch_, 0));
 }
 
 std::optional<size_t> LaunchTimer::Begin(Stream stream) {

@@ -1,8 +1,7 @@
 // Times launches by events in the program's stream, without waiting for them.
 //
 // If the stream is empty, the time between the two events holds several microseconds in which the
-// GPU waits for the host. Occupy prevents that. A launch that is only sampled in passing is timed
-// as the program makes it: of a kernel shorter than a launch the time is then that of the launch.
+// GPU waits for the host. Occupy prevents that.
 #pragma once
 
 #include <array>
@@ -18,11 +17,9 @@ class LaunchTimer {
  public:
   explicit LaunchTimer(const Driver& driver) : driver_(driver) {}
 
-  /// Fills memory of its own for some twenty microseconds, so that what follows is there before the
-  /// GPU gets to it.
+  /// If the stream has no work: fills 16 MiB of its own for some twenty microseconds, so that what
+  /// follows is there before the GPU gets to it.
   void Occupy(Stream stream);
-  /// Frees that memory. The device must have done its work.
-  void Release();
   /// Index of a pair of events whose first one is recorded; nullopt if all are in use.
   std::optional<size_t> Begin(Stream stream);
   /// Records the second one. `facts` come back from Collect; nullptr: they do not.

@@ -149,6 +149,15 @@ ProgramModule& ProgramCode::UnknownModule() {
   return module;
 }
 
+void ProgramCode::LoadNow(void* handle) const {
+  if (driver_.cuFuncLoad == nullptr) return;
+  auto function = static_cast<Function>(handle);
+  if (of_library_.contains(handle) &&
+      driver_.cuKernelGetFunction(&function, static_cast<Kernel>(handle)) != cuda::kSuccess)
+    return;
+  (void)driver_.cuFuncLoad(function);
+}
+
 ProgramKernel& ProgramCode::Identify(void* handle) {
   const char* name = nullptr;
   const bool is_function = driver_.cuFuncGetName != nullptr &&

@@ -75,6 +75,9 @@ class ProgramCode {
   /// Where a variable of the module is in the current context; false if it is not there.
   bool FindSymbol(const ProgramModule& module, const std::string& name, DevicePointer& address,
                   size_t& bytes) const;
+  /// Loads the machine code of a kernel (a Function or a Kernel). The driver otherwise does that in
+  /// the first launch, which would seem to take longer.
+  void LoadNow(void* handle) const;
   /// Compute capability of the current device: 90.
   int arch() const;
 

@@ -117,7 +117,7 @@ int Recorder::Launch(ProgramKernel& kernel, const LaunchCall& call, const Origin
     return original();
   }
   Known& known = KnownOf(kernel);
-  ++known.launches;
+  if (++known.launches == 1 && quiet) code_.LoadNow(call.function);
   known.facts.configuration = call.configuration;
   if (!quiet || !recording_.Wants(known.facts)) {
     recording_.Count(known.facts);
@@ -141,7 +141,6 @@ int Recorder::LaunchRecorded(Known& known, const LaunchCall& call, const Origina
     return code;
   }
   const bool ran = memory_.Wait().has_value();
-  timer_.Release();
   const double seconds = pair ? timer_.Take(*pair) : 0;
   if (!ran) {
     recording_.Cancel();
@@ -163,6 +162,7 @@ int Recorder::LaunchCounted(Known& known, const LaunchCall& call, const Original
     return original();
   }
   CollectTimes();
+  timer_.Occupy(call.stream);
   const auto pair = timer_.Begin(call.stream);
   const capture::LaunchFacts facts{.kernel = known.facts.kernel,
                                    .configuration = call.configuration};

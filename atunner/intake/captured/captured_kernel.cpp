@@ -39,7 +39,10 @@ std::array<Expr, 3> Extents(const Dim3& dim) {
 class Builder {
  public:
   Builder(const capture::Capture& capture, const CapturedLaunch& launch, const Path& blobs)
-      : launch_(launch), kernel_(capture.kernels[launch.kernel]), blobs_(blobs) {}
+      : launch_(launch),
+        kernel_(capture.kernels[launch.kernel]),
+        on_gpu_(capture.head.evidence == Evidence::kMeasured),
+        blobs_(blobs) {}
 
   Result<UserKernel> Run(const BlobId& ptx) {
     ATUNNER_RETURN_IF_ERROR(CheckLaunch());
@@ -67,6 +70,11 @@ class Builder {
   /// Reasons why its results could not be compared.
   Status CheckLaunch() const {
     if (!launch_.left_out.empty()) return Cannot(launch_.left_out);
+    // The virtual GPU numbers functions; a GPU has their code elsewhere in each module.
+    if (on_gpu_ && kernel_.readable.contains("(*)"))
+      return Cannot(
+          "its arguments have the address of a device function, which lies elsewhere in "
+          "the module of a tuned kernel");
     const bool writes = std::ranges::any_of(
                             launch_.buffers,
                             [](const CapturedBuffer& one) { return !one.written.empty(); }) ||
@@ -130,8 +138,10 @@ class Builder {
     const bool whole = buffer.written.size() == 1 && buffer.written[0].begin == 0 &&
                        buffer.written[0].end == buffer.bytes;
     if (!whole) return Role::kInOut;
+    // E.g. sums that are added to memory from cudaMalloc, which holds zeros more often than not.
+    if (buffer.before.empty()) return facts.read ? Role::kInOut : Role::kOutput;
     const bool unread = accesses_.complete && facts.direct && !facts.read;
-    return buffer.before.empty() || unread ? Role::kOutput : Role::kInOut;
+    return unread ? Role::kOutput : Role::kInOut;
   }
 
   void MakeSpec(const ptx::ValidModule& module) {
@@ -196,10 +206,13 @@ class Builder {
     arg.shape = {Expr(static_cast<int64_t>(buffer.bytes / SizeOf(arg.dtype)))};
     arg.role = RoleOf(buffer, facts);
     if (arg.role == Role::kOutput) return;
-    if (buffer.before.empty())
-      arg.fill.kind = Fill::Kind::kZeros;  // the program left it unwritten, and it is not used
-    else
+    if (!buffer.before.empty()) {
       arg.fill = BlobFill(number);
+      return;
+    }
+    arg.fill.kind = Fill::Kind::kZeros;
+    if (facts.read && arg.role == Role::kInOut)
+      out_.notes.push_back(arg.name + " is taken as zeros: the program wrote nothing to it before");
   }
 
   void MakePlan(const ptx::Function& entry) {
@@ -270,6 +283,7 @@ class Builder {
 
   const CapturedLaunch& launch_;
   const capture::CapturedKernel& kernel_;
+  const bool on_gpu_;  ///< it was recorded on a GPU
   const Path& blobs_;
   KernelAccesses accesses_;
   capture::Signature signature_;

@@ -91,6 +91,16 @@ TEST_F(CapturedKernels, BuffersWrittenAsAWholeAreOutputs) {
   EXPECT_EQ(Kernel().value().spec.args[0].role, Role::kOutput);
 }
 
+// Sums that are added to memory as cudaMalloc gave it: as an output it would hold the judge's
+// poison.
+TEST_F(CapturedKernels, MemoryThatIsReadButWasNeverWrittenHoldsZeros) {
+  launch_.buffers[2].before.clear();
+  const UserKernel kernel = Kernel().value();
+  EXPECT_EQ(kernel.spec.args[2].role, Role::kInOut);
+  EXPECT_EQ(kernel.spec.args[2].fill.kind, Fill::Kind::kZeros);
+  EXPECT_THAT(kernel.notes, testing::Contains(testing::HasSubstr("is taken as zeros")));
+}
+
 TEST_F(CapturedKernels, BecomeTasksWithTheProgramsMemory) {
   UserKernel kernel = Kernel().value();
   ASSERT_EQ(kernel.spec.args.size(), 3u);
@@ -138,6 +148,13 @@ TEST_F(CapturedKernels, AddressesInMemoryAreListed) {
   const capture::BlobStore blobs(capture::BlobsOf(dir_.path()));
   EXPECT_EQ(capture::AddressesOf(blobs, name).value(),
             (std::vector<capture::PlacedAddress>{{8, 0, 64}, {16, 2, 0}}));
+}
+
+TEST_F(CapturedKernels, AddressesOfFunctionsAreThoseOfAModule) {
+  capture_.kernels[0].readable = "scale(Rows, float (*)(float))";
+  EXPECT_TRUE(Kernel());
+  capture_.head.evidence = Evidence::kMeasured;
+  EXPECT_THAT(Kernel().error().what, testing::HasSubstr("address of a device function"));
 }
 
 TEST_F(CapturedKernels, WhatCannotBeComparedIsSaid) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "atunner/capture/blob_store.h"
 #include "atunner/capture/capture_reader.h"
@@ -13,6 +15,7 @@
 #include "atunner/intake/captured/captured_kernel.h"
 #include "atunner/intake/captured/source_patch.h"
 #include "atunner/intake/rewrite/source_headers.h"
+#include "atunner/jobs/captures/shared_budget.h"
 #include "atunner/jobs/evidence/rewriting.h"
 #include "atunner/jobs/runs/tuning.h"
 #include "atunner/judge/candidate_compiler.h"
@@ -22,7 +25,7 @@ namespace atunner::jobs {
 namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
-constexpr int64_t kLeastTrials = 10;
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr double kShapeSeconds = 30;  // of the judge for one further shape
 
 std::string FolderName(const std::string& readable) {
@@ -89,9 +92,13 @@ class CaptureTuner {
         events_(events),
         stop_(std::move(stop)) {}
 
-  TunedKernel Tune(const KernelShare& share, const TuningOptions& options) {
+  TunedKernel Tune(const KernelShare& share, const KernelBudget& budget, const Path& out) {
     TunedKernel tuned{readable(share), share.share, share.obstacle, {}};
     if (!tuned.obstacle.empty() || share.launch == nullptr) return tuned;
+    ends_ = services_.clock.Now() + budget.seconds.value_or(kNoLimit);
+    TuningOptions options = request_.tuning;
+    options.budget = budget.search;
+    options.out = out;
     auto run = TuneLaunch(*share.launch, options);
     if (!run) {
       tuned.obstacle = run.error().ToString();
@@ -217,7 +224,10 @@ class CaptureTuner {
     for (const capture::CapturedLaunch* other : capture_.RepeatableLaunches(launch.kernel)) {
       const capture::LaunchConfiguration& shape = other->configuration;
       if (shape == launch.configuration || shape.block != launch.configuration.block) continue;
-      const Result<Verdict> verdict = VerdictAt(*other, space, tuned);
+      const Result<Verdict> verdict = services_.clock.Now() < ends_
+                                          ? VerdictAt(*other, space, tuned)
+                                          : Fail(ErrorCode::kCancelled,
+                                                 "no time was left to check");
       if (verdict && verdict->passed()) continue;
       wrong.push_back(shape);
       events_(NoteEvent{fmt::format("not used for launches with a grid of {} x {} x {}: {}",
@@ -304,7 +314,8 @@ class CaptureTuner {
   const EventSink& events_;
   std::stop_token stop_;
   std::unique_ptr<Compiler> compiler_;
-  Path source_;  ///< of the kernel that is tuned; empty: its PTX
+  Path source_;             ///< of the kernel that is tuned; empty: its PTX
+  double ends_ = kNoLimit;  ///< time of the clock after which no other shapes are judged
 };
 
 bool Matches(const std::string& wanted, const capture::CapturedKernel& kernel) {
@@ -336,18 +347,12 @@ Result<std::vector<KernelShare>> Chosen(const OptimizeCaptureRequest& request,
   return shares;
 }
 
-TuningOptions OptionsFor(const OptimizeCaptureRequest& request, const KernelShare& share,
-                         double all_shares, const Path& out) {
-  TuningOptions options = request.tuning;
-  options.out = out;
-  const double part = all_shares > 0 ? share.share / all_shares : 1;
-  if (options.budget.trials) {
-    const auto trials = static_cast<int64_t>(static_cast<double>(*options.budget.trials) * part);
-    options.budget.trials = std::max(kLeastTrials, trials);
-  }
-  if (options.budget.seconds)
-    options.budget.seconds = std::max(5.0, *options.budget.seconds * part);
-  return options;
+std::string OutOfTime(const KernelShare& share, const Budget& budget) {
+  return fmt::format(
+      "not tuned: the {:.0f} s went to kernels that take more of the program's time (this one "
+      "takes "
+      "{:.1f} %); a longer budget, or tuning this kernel alone, reaches it",
+      *budget.seconds, 100 * share.share);
 }
 
 /// Gain of the whole program's kernels by Amdahl's law.
@@ -385,22 +390,25 @@ bool OptimizeCaptureResult::any() const {
 Result<OptimizeCaptureResult> OptimizeCapture(const OptimizeCaptureRequest& request,
                                               Services& services, const EventSink& events,
                                               std::stop_token stop) {
+  const double started = services.clock.Now();
   ATUNNER_TRY(const capture::Capture capture, capture::ReadCapture(request.capture));
   ATUNNER_TRY(const Target target, services.devices.Choose(request.tuning.target));
   ATUNNER_TRY(std::vector<KernelShare> shares,
               SharesOf(capture, request.capture, target, true, services, events, stop));
   ATUNNER_TRY(shares, Chosen(request, capture, std::move(shares)));
-  double all = 0;
-  for (const KernelShare& share : shares) all += share.obstacle.empty() ? share.share : 0;
+  SharedBudget budget(request.tuning.budget, shares, services.clock, started);
   OptimizeCaptureResult result;
   result.out = request.tuning.out.empty() ? Path("best") : request.tuning.out;
   CaptureTuner tuner(request, capture, target, services, events, stop);
-  for (const KernelShare& share : shares) {
+  for (KernelShare& share : shares) {
     if (stop.stop_requested()) break;
     const std::string& name = capture.kernels[share.kernel].readable;
-    if (share.obstacle.empty()) events(KernelStartedEvent{name});
+    std::optional<KernelBudget> part;
+    if (share.obstacle.empty()) part = budget.Take(share);
+    if (part) events(KernelStartedEvent{name});
+    if (share.obstacle.empty() && !part) share.obstacle = OutOfTime(share, request.tuning.budget);
     result.kernels.push_back(
-        tuner.Tune(share, OptionsFor(request, share, all, result.out / FolderName(name))));
+        tuner.Tune(share, part.value_or(KernelBudget{}), result.out / FolderName(name)));
     if (const std::string& obstacle = result.kernels.back().obstacle; !obstacle.empty())
       events(KernelRefusedEvent{name, Error{ErrorCode::kUnsupported, obstacle, "", ""}});
   }

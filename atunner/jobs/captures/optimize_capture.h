@@ -43,8 +43,10 @@ struct OptimizeCaptureResult {
 /// Time of a kernel as given over that of the best one; nullopt where they were not compared.
 std::optional<double> GainOf(const Report& report);
 
-/// Each kernel gets its share of the budget's trials, and at least ten. An artifact with
-/// replacement.json is written to `tuning.out`/NAME for each.
+/// Each kernel gets its share of the budget's trials, and at least ten. The budget's seconds are
+/// those of all kernels together, baselines and finals included; kernels whose turn comes after
+/// them are not tuned, and the result says so. An artifact with replacement.json is written to
+/// `tuning.out`/NAME for each.
 Result<OptimizeCaptureResult> OptimizeCapture(const OptimizeCaptureRequest& request,
                                               Services& services, const EventSink& events,
                                               std::stop_token stop);

@@ -110,6 +110,44 @@ TEST_F(UserReferenceTest, SumsInAnyOrderAreRight) {
   EXPECT_THAT(Judge(kTree).checks.back().family, testing::Not(testing::IsEmpty()));
 }
 
+// A warp in lockstep, as old reductions rely on it.
+constexpr const char* kLockstep =
+    "float s = 0; for (int i = t; i < cols; i += 128) s += (float)x[i];\n"
+    "part[t] = s; __syncthreads(); volatile float* p = part;\n"
+    "if (t < 64) p[t] += p[t + 64]; __syncthreads();\n"
+    "if (t < 32) { for (int h = 32; h; h >>= 1) p[t] += p[t + h]; }\n"
+    "if (t == 0) y[0] = p[0];";
+constexpr const char* kForgetsBarrier =
+    "float s = 0; for (int i = t; i < cols; i += 128) s += (float)x[i];\n"
+    "part[t] = s;\n"
+    "for (int h = 64; h; h >>= 1) { if (t < h) part[t] += part[t + h]; __syncthreads(); }\n"
+    "if (t == 0) y[0] = part[0];";
+
+TEST_F(UserReferenceTest, RacesThatTheKernelHasAsGivenAreNotHeldAgainstCandidates) {
+  SetTask(8, 512, 1);
+  SetOracle(kLockstep);
+  const Verdict verdict = Judge(kLockstep);
+  EXPECT_EQ(verdict.kind, VerdictKind::kCorrect) << verdict.reason;
+  ASSERT_FALSE(verdict.checks.empty());
+  EXPECT_EQ(verdict.checks[0].check, "hazards");
+  EXPECT_THAT(verdict.checks[0].detail, HasSubstr("races are not searched for"));
+  ExpectWrong(kSkipsOne);
+  // It reads shared memory that nobody wrote, as the kernel as given does not.
+  const std::string unwritten =
+      "if (x[0] > 1e30f) part[t] = 1;\n"
+      "if (t == 0) { float s = part[5] > 1e38f ? 1 : 0;\n"
+      "for (int i = 0; i < cols; ++i) s += x[i]; y[0] = s; }";
+  EXPECT_EQ(Judge(unwritten).kind, VerdictKind::kRace);
+}
+
+TEST_F(UserReferenceTest, RacesOfACandidateAloneAreRefused) {
+  SetTask(8, 512, 1);
+  SetOracle(kTree);
+  for (const char* racing : {kLockstep, kForgetsBarrier})
+    EXPECT_EQ(Judge(racing).kind, VerdictKind::kRace) << racing;
+  ExpectRight(kTree);
+}
+
 TEST_F(UserReferenceTest, TheReportNamesTheReference) {
   SetTask(8, 300, 1);
   SetOracle(kInOrder);

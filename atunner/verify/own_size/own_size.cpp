@@ -71,7 +71,8 @@ Status OwnSizeCheck::Begin() {
   context_ = std::make_unique<OwnSizeContext>(
       OwnSizeContext{oracle_.device, oracle_.kernels, oracle_.spec, *memory_});
   ATUNNER_TRY(OwnSizeKernel kernel,
-              OwnSizeKernel::Make(*context_, *program_->module, program_->plan));
+              OwnSizeKernel::Make(*context_, *program_->module, program_->plan,
+                                  kAllHazards & ~kToleratedHazards));
   as_given_ = std::make_unique<OwnSizeKernel>(std::move(kernel));
   return {};
 }
@@ -354,10 +355,10 @@ class OwnSizeCheck::Judging {
 
 Result<OwnSizeFindings> OwnSizeCheck::Run(LoadedModule& module, const LaunchPlan& plan,
                                           const InputInstance& instance, Effort effort,
-                                          double element_bound) {
+                                          double element_bound, uint8_t hazards) {
   ATUNNER_TRY(Given * given, GivenOn(instance));
   ATUNNER_RETURN_IF_ERROR(Complete(*given, instance, WorkAllowed(effort)));
-  ATUNNER_TRY(OwnSizeKernel kernel, OwnSizeKernel::Make(*context_, module, plan));
+  ATUNNER_TRY(OwnSizeKernel kernel, OwnSizeKernel::Make(*context_, module, plan, hazards));
   return Judging(*this, *given, kernel, instance, element_bound).Run(effort);
 }
 

@@ -34,17 +34,18 @@ namespace atunner {
 enum class Effort : uint8_t {
   kSample,     ///< a sample of the blocks
   kScreening,  ///< all blocks if that takes about a second
-  kFinal,      ///< all blocks if that takes less than a minute
+  kFinal,      ///< all blocks if that takes some seconds
 };
 
 /// Limits in instructions of warps. The virtual GPU executes some 25 million a second on each core.
 struct WorkLimits {
   /// What the kernel as given and the judge's own kernels may take on one instance; beyond it not
-  /// every element is compared on every instance.
-  double compare_all = 1 << 25;
+  /// every element is compared on every instance. There are some twenty, each with a reference in
+  /// float64, which takes several times as long.
+  double compare_all = 1 << 22;
   double sample = 1 << 24;     ///< of a sample of blocks
   double screening = 1 << 25;  ///< of all blocks, Effort::kScreening
-  double final = 1 << 29;      ///< of all blocks, Effort::kFinal, and where a sample is odd
+  double final = 1 << 27;      ///< of all blocks, Effort::kFinal, and where a sample is odd
 };
 
 struct OwnSizeFindings {
@@ -64,9 +65,11 @@ class OwnSizeCheck {
   static Result<std::unique_ptr<OwnSizeCheck>> Make(const OracleContext& context,
                                                     const WorkLimits& limits);
 
-  /// Runs a candidate. `element_bound`: see CompareElements.
+  /// Runs a candidate. `element_bound`: see CompareElements. `hazards`: bits of HazardGroup that
+  /// it may not have.
   Result<OwnSizeFindings> Run(LoadedModule& module, const LaunchPlan& plan,
-                              const InputInstance& instance, Effort effort, double element_bound);
+                              const InputInstance& instance, Effort effort, double element_bound,
+                              uint8_t hazards = kAllHazards);
   /// Warp instructions of the kernel as given on all blocks; an estimate from some of them.
   Result<double> WorkOfKernelAsGiven(const InputInstance& instance);
 

@@ -40,8 +40,8 @@ uint64_t OwnSizeRun::elements() const {
 }
 
 Result<OwnSizeKernel> OwnSizeKernel::Make(const OwnSizeContext& context, LoadedModule& module,
-                                          const LaunchPlan& plan) {
-  OwnSizeKernel made(context, module, plan);
+                                          const LaunchPlan& plan, uint8_t hazards) {
+  OwnSizeKernel made(context, module, plan, hazards);
   ATUNNER_TRY(const ConcretePlan concrete,
               Resolve(plan, context.spec.dims, context.spec.attributes));
   made.launches_ = concrete.steps.size();
@@ -70,6 +70,7 @@ Result<OwnSizeRun> OwnSizeKernel::Run(const InputInstance& instance, uint64_t po
   options.log_writes = true;
   // Races across blocks are searched for at the check sizes.
   options.check_hazards = !blocks.empty();
+  options.groups = hazards_;
   OwnSizeRun run;
   run.blocks = blocks_;
   ATUNNER_TRY(run.outcome, RunPlan(device, *module_, plan, options));

@@ -38,11 +38,15 @@ struct OwnSizeContext {
   const OwnSizeMemory& memory;
 };
 
+/// Hazards that do not end a program on a GPU. The kernel as given may have them.
+constexpr uint8_t kToleratedHazards = static_cast<uint8_t>(HazardGroup::kInit) |
+                                      static_cast<uint8_t>(HazardGroup::kRace);
+
 class OwnSizeKernel {
  public:
-  /// `module` and `plan` must outlive it.
+  /// `module` and `plan` must outlive it. `hazards`: bits of HazardGroup to search for.
   static Result<OwnSizeKernel> Make(const OwnSizeContext& context, LoadedModule& module,
-                                    const LaunchPlan& plan);
+                                    const LaunchPlan& plan, uint8_t hazards);
 
   /// True for a single launch whose blocks do not wait for each other: a sample of them can run.
   bool CanBeSampled() const;
@@ -58,12 +62,14 @@ class OwnSizeKernel {
                              const std::vector<uint64_t>& blocks, uint64_t most_work);
 
  private:
-  OwnSizeKernel(const OwnSizeContext& context, LoadedModule& module, const LaunchPlan& plan)
-      : context_(&context), module_(&module), plan_(&plan) {}
+  OwnSizeKernel(const OwnSizeContext& context, LoadedModule& module, const LaunchPlan& plan,
+                uint8_t hazards)
+      : context_(&context), module_(&module), plan_(&plan), hazards_(hazards) {}
 
   const OwnSizeContext* context_;
   LoadedModule* module_;
   const LaunchPlan* plan_;
+  uint8_t hazards_;
   size_t launches_ = 0;
   LaunchShape shape_;
   uint64_t blocks_ = 0;

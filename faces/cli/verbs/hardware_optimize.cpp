@@ -3,10 +3,12 @@
 // and captured.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "atunner/base/clock.h"
 #include "atunner/compile/nvcc_program.h"
 #include "atunner/jobs/evidence/rewriting.h"
 #include "atunner/jobs/requests/user_sources.h"
@@ -20,6 +22,9 @@
 
 namespace atunner::cli {
 namespace {
+
+/// The default; of all kernels of a program together, with building and running it.
+constexpr const char* kBudget = "60,90s";
 
 struct SourceFlags {
   std::string source;
@@ -67,6 +72,7 @@ void PrintUnderstood(const UserKernel& kernel) {
 /// enough, or "".
 Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
                         const std::string& unread) {
+  const double started = SystemClock().Now();
   Machine machine(context.common.store);
   const Path out = flags.tuning.out.empty() ? Path("best") : Path(flags.tuning.out);
   CaptureFlags capture = flags.capture;
@@ -88,6 +94,8 @@ Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
                                        SplitOptions(flags.capture.nvcc),
                                        {}};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
+  if (std::optional<double>& seconds = request.tuning.budget.seconds)
+    *seconds = std::max(*seconds / 2, *seconds - (SystemClock().Now() - started));
   request.tuning.out = out;
   request.rewrite = flags.rewrite;
   if (request.tuning.target.gpu == "auto") request.tuning.target.gpu = target.profile.name;
@@ -164,6 +172,7 @@ void AddHardwareOptimize(VerbList& verbs) {
   verb->add_option("--nvcc", flags->capture.nvcc,
                    "options with which nvcc builds the program: \"-I.. -DN=4 -lcublas\"");
   verb->footer("atunner hardware-optimize --source main.cu --auto-tune -- ARGUMENTS");
+  flags->tuning.budget = kBudget;
   AddTuning(verb, flags->tuning);
 }
 
