@@ -112,6 +112,8 @@ void FindExponentials(ReductionProgram& program) {
   }
 }
 
+bool HasPlace(Combine op) { return op == Combine::kArgMax || op == Combine::kArgMin; }
+
 bool FindPasses(ReductionProgram& program) {
   const auto& nodes = program.graph.nodes();
   program.passes.resize(nodes.size(), -1);
@@ -121,7 +123,7 @@ bool FindPasses(ReductionProgram& program) {
     for (NodeId operand : nodes[id].operands) first = std::max(first, program.known[operand]);
     const auto* reduce = nodes[id].As<Reduce>();
     if (!reduce) continue;
-    if (reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin ||
+    if ((HasPlace(reduce->op) && !program.places) ||
         program.graph.node(nodes[id].operands[0]).type.shape != program.space ||
         AxesOf(*reduce, program.space.size()) != program.reduced)
       return false;
@@ -174,12 +176,17 @@ bool Serves(const ReductionProgram& program) {
 }
 
 std::optional<ReductionProgram> MakeProgram(
-    const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside) {
-  const graph::ValidGraph used = InputsAsUsed(graph).Run();
+    const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside,
+    bool places = false) {
+  graph::ValidGraph used = InputsAsUsed(graph::WithoutVectorProducts(InputsAsUsed(graph).Run()))
+                               .Run();
+  if (!places) used = graph::WithoutArgReductions(used);
   ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithReducedAxesKept(
-                               graph::WithoutSingleElementScatters(graph::WithoutArgReductions(
-                                   graph::WithoutVectorProducts(used))))))};
+                               graph::WithoutSingleElementScatters(used)))),
+                           .places = places};
   if (!FindSpace(program)) return std::nullopt;
+  // Places are counted in 32 bits.
+  if (places && graph::ElementCount(program.Part(true)).factor() >= INT32_MAX) return std::nullopt;
   find_beside(program);
   if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;
   return program;
@@ -326,10 +333,13 @@ std::string ReductionProgram::ValueName(NodeId id) const {
 }
 
 std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph, bool online) {
-  auto program = MakeProgram(graph, [&](ReductionProgram& made) {
-    FindSpreads(made);
-    if (online) FindExponentials(made);
-  });
+  auto program = MakeProgram(
+      graph,
+      [&](ReductionProgram& made) {
+        FindSpreads(made);
+        if (online) FindExponentials(made);
+      },
+      !online);
   return program && !IsPooling(*program) ? std::move(program) : std::nullopt;
 }
 
