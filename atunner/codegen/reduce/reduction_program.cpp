@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/graph/compose.h"
@@ -112,7 +113,10 @@ void FindExponentials(ReductionProgram& program) {
   }
 }
 
-bool HasPlace(Combine op) { return op == Combine::kArgMax || op == Combine::kArgMin; }
+bool TakesPlace(const Node& node) {
+  const auto* reduce = node.As<Reduce>();
+  return reduce && (reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin);
+}
 
 bool FindPasses(ReductionProgram& program) {
   const auto& nodes = program.graph.nodes();
@@ -123,8 +127,7 @@ bool FindPasses(ReductionProgram& program) {
     for (NodeId operand : nodes[id].operands) first = std::max(first, program.known[operand]);
     const auto* reduce = nodes[id].As<Reduce>();
     if (!reduce) continue;
-    if ((HasPlace(reduce->op) && !program.places) ||
-        program.graph.node(nodes[id].operands[0]).type.shape != program.space ||
+    if (program.graph.node(nodes[id].operands[0]).type.shape != program.space ||
         AxesOf(*reduce, program.space.size()) != program.reduced)
       return false;
     const auto beside = program.beside.find(static_cast<NodeId>(id));
@@ -180,10 +183,13 @@ std::optional<ReductionProgram> MakeProgram(
     bool places = false) {
   graph::ValidGraph used = InputsAsUsed(graph::WithoutVectorProducts(InputsAsUsed(graph).Run()))
                                .Run();
-  if (!places) used = graph::WithoutArgReductions(used);
+  // What is left in `apart` takes the places of computed values, which are rounded and stored
+  // first.
+  graph::ValidGraph apart = graph::WithoutArgReductions(used);
+  if (std::ranges::any_of(apart.nodes(), TakesPlace)) return std::nullopt;
+  if (!places) used = std::move(apart);
   ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithReducedAxesKept(
-                               graph::WithoutSingleElementScatters(used)))),
-                           .places = places};
+                               graph::WithoutSingleElementScatters(used))))};
   if (!FindSpace(program)) return std::nullopt;
   // Places are counted in 32 bits.
   if (places && graph::ElementCount(program.Part(true)).factor() >= INT32_MAX) return std::nullopt;

@@ -28,8 +28,6 @@ struct ReductionProgram {
   std::map<graph::NodeId, graph::NodeId> beside;
   /// Sums of exponentials in which the distance of equal infinities is 0
   std::set<graph::NodeId> equals;
-  /// True if the index of an extreme (argmax, argmin) is found in the same pass as its value.
-  bool places = false;
   /// True if the innermost axis is kept (not reduced), so that neighbours in memory belong to
   /// different results.
   bool kept_inside = false;
