@@ -77,8 +77,8 @@ void CollectNames(const std::vector<Operand>& operands, std::set<std::string_vie
   }
 }
 
-/// Of the module's shared variables, the first `count` of the function's, a function has those that
-/// it names: ptxas allocates no others.
+/// A function has those of the module's shared variables, its first `count`, that it names: ptxas
+/// allocates no others.
 void KeepNamedShared(Function& function, size_t count) {
   if (count == 0) return;
   std::set<std::string_view> named;

@@ -344,8 +344,7 @@ void Flatten(TensorConvForm& form) {
 /// Arranges x as rows of a padded image; false where that would multiply many zeros.
 bool UseArrangedRows(TensorConvForm& form) {
   if (form.pixels_first && !form.scaled) return false;
-  const int64_t multiplied = form.padded > 64 ? InRows(form.padded)
-                                              : CeilDiv(form.padded, 16) * 16;
+  const int64_t multiplied = form.padded > 64 ? InRows(form.padded) : CeilDiv(form.padded, 16) * 16;
   if (form.Split() > 1 && 2 * multiplied > 3 * form.padded) return false;
   Merge(form);
   form.in_place = false;
