@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace atunner::ptx {
 
@@ -64,6 +68,32 @@ void FunctionParser::Directives(Function& function) {
   }
 }
 
+namespace {
+
+void CollectNames(const std::vector<Operand>& operands, std::set<std::string_view>& names) {
+  for (const Operand& operand : operands) {
+    names.insert(operand.name);
+    CollectNames(operand.elements, names);
+  }
+}
+
+/// A function has those of the module's shared variables, its first `count`, that it names: ptxas
+/// allocates no others.
+void KeepNamedShared(Function& function, size_t count) {
+  if (count == 0) return;
+  std::set<std::string_view> named;
+  for (const Instruction& instruction : function.body) CollectNames(instruction.operands, named);
+  std::vector<Variable> kept;
+  for (size_t i = 0; i < function.shared.size(); ++i) {
+    if (i >= count || named.contains(function.shared[i].name)) kept.push_back(function.shared[i]);
+  }
+  function.shared = std::move(kept);
+  function.shared_bytes = 0;
+  for (Variable& variable : function.shared) Place(variable, function.shared_bytes);
+}
+
+}  // namespace
+
 Status FunctionParser::Body(Function& function, const ModuleShared& shared) {
   function.shared = shared.variables;
   for (Variable& variable : function.shared) Place(variable, function.shared_bytes);
@@ -77,6 +107,7 @@ Status FunctionParser::Body(Function& function, const ModuleShared& shared) {
   BodyParser body(tokens_, module_names_, names_, variables_, register_parameters_, statics_);
   ATUNNER_RETURN_IF_ERROR(body.Parse(function));
   register_parameters_.StoreResults(function, Instruction{});
+  KeepNamedShared(function, shared.variables.size());
   return names_.ResolveLabels(function);
 }
 

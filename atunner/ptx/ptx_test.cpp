@@ -47,6 +47,34 @@ $L__BB0_2:
 	.file	1 "/tmp/mine.cu"
 )";
 
+// As ptxas allocates them: the compiler declares what two kernels share outside of both.
+TEST(Parse, ModulesSharedVariablesBelongToFunctionsThatNameThem) {
+  const auto module = Parse(R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.shared .align 4 .b8 tile[4096];
+.visible .entry one()
+{
+	.reg .b32 %r<2>;
+	.shared .align 4 .b8 own[8];
+	st.shared.u32 [own], %r1;
+	ret;
+}
+.visible .entry two()
+{
+	.reg .b32 %r<2>;
+	mov.u32 %r1, tile;
+	st.shared.u32 [%r1], %r1;
+	ret;
+}
+)");
+  ASSERT_TRUE(module.has_value()) << module.error().ToString();
+  EXPECT_EQ(module->Find("one")->shared_bytes, 8u);
+  EXPECT_EQ(module->Find("one")->shared[0].offset, 0u);
+  EXPECT_EQ(module->Find("two")->shared_bytes, 4096u);
+}
+
 TEST(Parse, ReadsWhatTheCompilerWrites) {
   const auto module = Parse(kText);
   ASSERT_TRUE(module.has_value()) << module.error().ToString();

@@ -65,6 +65,24 @@ DEVICE void block_combine(T (&value)[LANES], int kept_thread, int reduced_thread
   if (KEPT_THREADS == 1) warp_combine<Op, GROUPS>(value, reduced_thread);
 }
 
+/// An element and its index along the reduced axis.
+template <class T>
+struct Place {
+  T value;
+  int at;
+};
+/// The largest or smallest element or a NaN, and where several are equal the first.
+template <bool LARGEST>
+struct FirstExtreme {
+  template <class T>
+  static DEVICE Place<T> of(const Place<T>& a, const Place<T>& b) {
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool equal = a_nan ? b_nan : a.value == b.value,
+               beyond = LARGEST ? b.value > a.value : b.value < a.value;
+    return (equal ? b.at < a.at : !a_nan && (b_nan || beyond)) ? b : a;
+  }
+};
+
 /// A value that a block publishes for other blocks that run at the same time. Each 64-bit word
 /// holds 32 bits of the value and a flag in bit 32, written and read together, so that no fence is
 /// needed. The flags are cleared before the kernel.

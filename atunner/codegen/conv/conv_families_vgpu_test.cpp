@@ -139,6 +139,45 @@ TEST_F(HopperConvolutions, FinishedByAMapWithChannelsFirst) {
   Check(FinishedFirst("float32", 16, 24, 3, 1, residual), "convolution", 1);
 }
 
+/// A transposed convolution with stride 2, a bias and an activation, as PyTorch's are read.
+KernelSpec FinishedTransposed(const char* type, int64_t channels, int64_t filters, int64_t taps,
+                              const char* tail) {
+  const int64_t low = taps - 2;
+  const std::string text = fmt::format(R"(graph finished_transposed
+input x: {5}[2, {0}, 5, 6]
+input w: {5}[{0}, {1}, {2}, {2}]
+input b: float32[{1}]
+tall = pad(x, axis=2, low={3}, high={3}, inner=1)
+wide = pad(tall, axis=3, low={3}, high={3}, inner=1)
+up = reverse(w, axis=2)
+back = reverse(up, axis=3)
+rows = window(wide, axis=2, size={2})
+taps = window(rows, axis=4, size={2})
+s = contract(taps, back, equation="nchrws,cors->nhwo", as=float32)
+m = cast({4}, {5})
+y = transpose(m, order=[0, 3, 1, 2])
+output y
+)",
+                                       channels, filters, taps, low, tail, type);
+  return SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value();
+}
+
+TEST_F(Convolutions, TransposedAndFinishedByAMap) {
+  Check(FinishedTransposed("float32", 8, 12, 3, "tanh(s + b)"), "convolution", 1);
+  Check(FinishedTransposed("bfloat16", 8, 24, 4, "tanh(s + b)"), "convolution", 1);
+}
+
+TEST_F(HopperConvolutions, TransposedAndFinishedByAMap) {
+  Check(FinishedTransposed("bfloat16", 16, 12, 4, "tanh(s + b)"), "convolution", 1);
+  DeviceProfile few = gpu_.profile();  // for which this is much to do
+  few.sms = 1;
+  const KernelSpec spec = FinishedTransposed("float32", 64, 24, 4, "maximum(s + b, 0)");
+  const auto schedule = MakeTemplate(spec, few).value();
+  EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text,
+              testing::HasSubstr("FLOAT_PARTS = 3;"));
+  Check(spec, *schedule, 0);
+}
+
 TEST_F(Convolutions, TransposedInPhases) {
   Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)),
         "convolution", 2);
@@ -312,6 +351,14 @@ TEST_F(HopperConvolutions, OfFloat32AreSplitIntoPartsWhereThatPays) {
   check("conv", {{1, 32, 9, 16}, {72, 32, 3, 3}}, Of(1, 1), 64);
   check("conv", {{1, 64, 5, 16}, {24, 64, 3, 3}}, Of(1, 1), 192);
   check("conv_transpose", {{1, 64, 9, 12}, {64, 32, 4, 4}}, Of(2, 1), 128);
+  // Filters that are neighbours in the result.
+  check("conv_transpose", {{1, 9, 12, 64}, {64, 4, 4, 40}}, With(Of(2, 1), "channels_last", true),
+        128);
+  check("conv_transpose", {{1, 9, 12, 64}, {64, 3, 3, 40}}, With(Of(3, 1), "channels_last", true),
+        128);
+  // A stride and a dilation without a common divisor.
+  check("conv", {{1, 64, 190}, {72, 64, 3}}, Of(3, 2, 4), 128);
+  check("conv", {{1, 64, 21, 20}, {72, 64, 3, 4}}, Of(2, 2, 3), 128);
 }
 
 // A sample sees 2048 times four elements of each 32nd of the filters, and has them all arranged for
@@ -349,7 +396,7 @@ TEST_F(HopperConvolutions, OfFewFiltersTakePixelsTogether) {
         1);
   Check(Conv("conv", {{1, 3, 6, 21}, {6, 3, 4, 5}}, DType::kFloat32, Of(1, 2), Accuracy::kFast),
         "convolution", 1);
-  // Filters that are neighbours in the result cannot be rows of several pixels.
+  // Filters that are neighbours in the result.
   Check(Conv("conv", {{2, 9, 14, 12}, {16, 3, 3, 12}}, DType::kFloat32,
              With(Of(1, 1), "channels_last", true), Accuracy::kFast),
         "convolution", 1);

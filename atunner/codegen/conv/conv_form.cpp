@@ -68,8 +68,8 @@ bool FiltersHaveLayout(const TensorConvForm& form) {
 /// channels first, the other way round.
 bool IsFinished(const KernelSpec& spec, const graph::ConvForm& form) {
   const bool dense = form.images.one() || form.y.image == form.filters * form.Outputs();
-  if (form.groups > 1 || form.Phases() > 1 || !dense || IsFilterGradient(form)) return false;
-  const bool last = form.y.filter == 1 && Dense(form, false, form.filters);
+  if (form.groups > 1 || !dense || IsFilterGradient(form)) return false;
+  const bool last = form.Phases() == 1 && form.y.filter == 1 && Dense(form, false, form.filters);
   const bool first = form.y.filter == form.Outputs() && Dense(form, false, 1);
   const bool single = SizeOf(spec.compute_dtype) == 4;
   return first ? !single || AccuracyOf(spec) != Accuracy::kFast : last && !single;

@@ -123,8 +123,8 @@ double ArrangingNs(const KernelSpec& spec, const TensorConvForm& form, const Cos
 /// Adds the workspace of an arranged image; returns the number of blocks of the step that fills it.
 std::string AddArrangedImage(LaunchPlan& plan, const TensorConvForm& form, const char* workspace);
 /// Implicit GEMM on Hopper, where taps are offsets into row segments in shared memory
-/// (kernels/families/conv/conv_implicit_gemm.cu explains it): nullptr where the convolution is
-/// dilated and strided along an axis, or segments are too long.
+/// (kernels/families/conv/conv_implicit_gemm.cu explains it): nullptr where stride and dilation of
+/// an axis have a common divisor, or segments are too long.
 std::unique_ptr<ScheduleTemplate> MakeImplicitGemmConv(const KernelSpec& spec,
                                                        const DeviceProfile& profile,
                                                        TensorConvForm form);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "atunner/codegen/conv/conv_form.h"
@@ -35,7 +36,7 @@ constexpr int64_t kMostShifted = 6;
 /// pixel for each tap within a stride; false where rows would be left out.
 bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   const int64_t inner = axis.inner;
-  if (axis.dilation != 1 && (inner > 1 || axis.stride > 1)) return false;
+  if (inner > 1 ? axis.dilation > 1 : std::gcd(axis.stride, axis.dilation) > 1) return false;
   to.phases = inner;
   to.crop = ((axis.shift - 1) % inner + inner) % inner;
   to.low = -(axis.shift - to.crop + inner - 1) / inner;
@@ -43,7 +44,7 @@ bool Arrange(const graph::ConvAxis& axis, ArrangedAxis& to) {
   to.positions = (axis.out - 1 + to.crop) / inner + 1;
   to.split = axis.stride;
   if (axis.stride > 1) {
-    to.padded = std::max(to.positions + (to.taps - 1) / axis.stride,
+    to.padded = std::max(to.positions + axis.dilation * (to.taps - 1) / axis.stride,
                          CeilDiv(axis.in + to.low, axis.stride));
     return to.low >= 0 && to.taps >= axis.stride;
   }
@@ -156,8 +157,7 @@ class ImplicitGemmConv : public BoundTemplate {
                          (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
     const double stored = groups * 64 * at("tile_n") * Real(Size()) / costs.conv_stored +
                           costs.conv_turn_ns;
-    const double products = groups * taps * Real(row_bytes_ / 32) * at("tile_n") / 2 /
-                            costs.conv_cycles;
+    const double products = groups * taps * Real(Steps()) * at("tile_n") / 2 / costs.conv_cycles;
     const double waited = Shifted() ? costs.conv_waited / std::pow(at("w_stages") - 1, 2)
                                     : costs.conv_filter_stage / at("w_stages");
     const double multiplied = std::max(products, bytes / (Shifted() ? costs.conv_rows_fetched
@@ -227,6 +227,8 @@ class ImplicitGemmConv : public BoundTemplate {
                                  y.image, y.group, y.filter, form_.axes[0].y, form_.axes[1].y});
     return std::min({step, 16 / Size(), StoreColumns() / stride * last.phases / 32});
   }
+  /// Products of 16 channels for each tap of a chunk.
+  int64_t Steps() const { return CeilDiv(std::min(form_.Depth(), Depth()), 16); }
   int64_t Chunks() const { return CeilDiv(form_.Depth(), Depth()); }
   int64_t Taps(size_t axis) const { return form_.arranged[axis].taps; }
   /// Segments of a row of taps: one for each pixel of a position, or for each tap.
@@ -339,12 +341,12 @@ void Flatten(TensorConvForm& form) {
                graph::ConvAxis{.in = pixels, .out = pixels, .x = 1, .y = 1}};
 }
 
-/// Arranges x as rows of a padded image; false where that would multiply many zeros. Results whose
-/// filters are neighbours are stored without phases.
+/// Arranges x as rows of a padded image; false where that would multiply many zeros.
 bool UseArrangedRows(TensorConvForm& form) {
-  if (form.pixels_first && (!form.scaled || form.RowPhases() > 1)) return false;
-  if (form.Split() > 1 && 2 * InRows(form.padded) > 3 * form.padded) return false;
-  if (!form.pixels_first) Merge(form);
+  if (form.pixels_first && !form.scaled) return false;
+  const int64_t multiplied = form.padded > 64 ? InRows(form.padded) : CeilDiv(form.padded, 16) * 16;
+  if (form.Split() > 1 && 2 * multiplied > 3 * form.padded) return false;
+  Merge(form);
   form.in_place = false;
   return true;
 }
@@ -366,6 +368,10 @@ void PairRows(TensorConvForm& form) {
 /// Reads the image in its native layout, in panels with the least padding; false where copies
 /// cannot.
 bool UseNativeLayout(TensorConvForm& form) {
+  const auto apart = [](const graph::ConvAxis& axis) {
+    return axis.stride > 1 && axis.dilation > 1;
+  };
+  if (std::ranges::any_of(form.axes, apart)) return false;
   ArrangedAxis& last = form.arranged[2];
   const int64_t all = form.groups * form.channels;
   form.flat = form.Taps() == 1 && form.Positions() == form.Inputs();
@@ -410,7 +416,7 @@ std::unique_ptr<ImplicitGemmConv> MakeIf(bool (*take)(TensorConvForm&), const Ke
   if (!take(form)) return nullptr;
   form.filters_in_place = form.filters_in_place && form.RowPhases() == 1;
   if (form.images.Bound(spec.dims).factor() * form.ImagePositions() * form.pair > INT32_MAX / 2 ||
-      kWarpRows % form.arranged[2].phases != 0)
+      (!form.pixels_first && kWarpRows % form.arranged[2].phases != 0))
     return nullptr;
   auto made = std::make_unique<ImplicitGemmConv>(spec, profile, std::move(form));
   return made->Default().values.empty() ? nullptr : std::move(made);

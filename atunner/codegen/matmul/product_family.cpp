@@ -25,7 +25,9 @@ bool Serves(const MatrixProduct& product, DType sums) {
   const DType b = product.b.dtype;
   const bool single = product.c.dtype == DType::kFloat32;
   if (half(a)) return a == b && (single || product.c.dtype == a);
-  if (a == DType::kFloat32) return a == b && single;
+  // A matrix times a vector in float32 is a reduction: tiles would multiply little but zeros.
+  const bool thin = product.m == "1" || product.n == "1";
+  if (a == DType::kFloat32) return a == b && single && !thin;
   if (!(single || half(product.c.dtype)) || !product.b_transposed || SizeOf(a) != 1 ||
       SizeOf(b) != 1)
     return false;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/cuda_text.h"
@@ -12,6 +14,14 @@ namespace atunner {
 using graph::Combine;
 using graph::ElementText;
 using graph::NodeId;
+
+namespace {
+
+const char* PlaceCombiner(Combine op) {
+  return op == Combine::kArgMax ? "FirstExtreme<true>" : "FirstExtreme<false>";
+}
+
+}  // namespace
 
 Combine Accumulators::CombineOf(NodeId id) const {
   return program_.graph.node(id).As<graph::Reduce>()->op;
@@ -25,25 +35,40 @@ bool Accumulators::HasExponentials(NodeId id) const {
 bool Accumulators::HasMoments(NodeId id) const {
   return CombineOf(id) != Combine::kMax && !program_.BesideOf(id).empty();
 }
+bool Accumulators::HasPlace(NodeId id) const {
+  return CombineOf(id) == Combine::kArgMax || CombineOf(id) == Combine::kArgMin;
+}
+std::string Accumulators::ElementType(NodeId id) const {
+  return graph::CudaArithmetic(TypeOf(program_.graph.node(id).operands[0]).dtype, false);
+}
 std::string Accumulators::Variable(NodeId id) const {
+  if (HasPlace(id)) return Name(id) + "best";
   return program_.BesideOf(id).empty() ? Name(id) : Name(id) + "moments";
 }
 std::string Accumulators::ThreadVariable(NodeId id) const {
-  return HasMoments(id) ? Name(id) + "gathered" : Name(id);
+  return HasMoments(id) ? Name(id) + "gathered" : HasPlace(id) ? Variable(id) : Name(id);
 }
 std::string Accumulators::Type(NodeId id) const {
   return HasExponentials(id) ? "MaxExpSum"
          : HasMoments(id)    ? "Moments<" + Arithmetic(id) + ">"
+         : HasPlace(id)      ? "Place<" + ElementType(id) + ">"
                              : Arithmetic(id);
 }
 std::string Accumulators::Combiner(NodeId id) const {
   return HasExponentials(id) ? "MergeMaxExpSum"
          : HasMoments(id)    ? "MergeMoments"
+         : HasPlace(id)      ? PlaceCombiner(CombineOf(id))
                              : std::string(CombinerName(CombineOf(id)));
 }
 std::string Accumulators::Neutral(NodeId id) const {
   const DType dtype = TypeOf(id).dtype;
   if (HasMoments(id)) return Type(id) + "{}";
+  if (HasPlace(id)) {
+    const DType element = TypeOf(program_.graph.node(id).operands[0]).dtype;
+    const Combine value = CombineOf(id) == Combine::kArgMax ? Combine::kMax : Combine::kMin;
+    return fmt::format("{}{{{}, 0x7fffffff}}", Type(id),
+                       graph::CudaLiteral(element, graph::Neutral(value, element), false));
+  }
   const std::string neutral = graph::CudaLiteral(dtype, graph::Neutral(CombineOf(id), dtype),
                                                  false);
   return HasExponentials(id) ? "MaxExpSum{" + neutral + ", 0}" : neutral;
@@ -64,7 +89,7 @@ std::string Accumulators::SetCounts(NodeId id) const {
 std::string Accumulators::CombineInBlock(NodeId id, const char* elements) const {
   if (!HasMoments(id))
     return fmt::format("  block_combine<{}>({}, kept_thread, reduced_thread);\n", Combiner(id),
-                       Name(id));
+                       ThreadVariable(id));
   return fmt::format(
       "  {0} {1}[LANES];\n  block_moments({2}, ({3})({4}), {1}, kept_thread, reduced_thread);\n",
       Type(id), Variable(id), ThreadVariable(id), Arithmetic(id), elements);
@@ -72,6 +97,9 @@ std::string Accumulators::CombineInBlock(NodeId id, const char* elements) const 
 std::string Accumulators::Results(NodeId id) const {
   const std::string count = graph::CountText(program_.Part(true));
   const std::string lanes = "#pragma unroll\n  for (int lane = 0; lane < LANES; ++lane) ";
+  if (HasPlace(id))
+    return fmt::format("  {} {}[LANES];\n{}{}[lane] = {}[lane].at;\n", Arithmetic(id), Name(id),
+                       lanes, Name(id), Variable(id));
   if (HasExponentials(id))  // largest - largest is NaN where the maximum is infinite
     return fmt::format(
         "  const float {0}[LANES] = {{{1}[0].largest}}, {2}[LANES] = {{{1}[0].sum + "
@@ -96,12 +124,18 @@ std::vector<ColumnsPartial> PartialsOf(const ReductionProgram& program, bool rin
   for (size_t id = 0; id < program.passes.size(); ++id) {
     const auto node = static_cast<NodeId>(id);
     if (program.passes[id] < 0 || program.beside.contains(node)) continue;
-    const DType dtype = program.graph.node(node).type.dtype;
+    const Accumulators sums(program);
+    const bool place = sums.HasPlace(node), moments = !program.BesideOf(node).empty();
+    const DType dtype = sums.TypeOf(place ? program.graph.node(node).operands[0] : node).dtype;
     const std::string type = graph::CudaArithmetic(dtype, false);
     const size_t bytes = IsFloat(dtype) && SizeOf(dtype) < 4 ? 4 : SizeOf(dtype);
-    const bool moments = !program.BesideOf(node).empty();
     ColumnsPartial partial{node, program.ValueName(node) + "parts",
-                           moments ? "Moments<" + type + ">" : type, moments ? 3 * bytes : bytes};
+                           place     ? sums.Type(node)
+                           : moments ? "Moments<" + type + ">"
+                                     : type,
+                           place     ? 2 * std::max<size_t>(bytes, 4)
+                           : moments ? 3 * bytes
+                                     : bytes};
     all += CeilDiv(partial.bytes, 8) * 8;
     partials.push_back(std::move(partial));
   }

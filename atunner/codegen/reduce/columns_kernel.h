@@ -26,6 +26,10 @@ class Accumulators {
   std::string Name(graph::NodeId id) const { return program_.ValueName(id); }
   bool HasExponentials(graph::NodeId id) const;
   bool HasMoments(graph::NodeId id) const;
+  /// True for argmax and argmin, which accumulate in a Place (kernels/graph/columns.cuh).
+  bool HasPlace(graph::NodeId id) const;
+  /// The C++ type in which a reduction sees its elements.
+  std::string ElementType(graph::NodeId id) const;
 
   /// The variable of the block's accumulator, and that of a single thread.
   std::string Variable(graph::NodeId id) const;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "atunner/codegen/reduce/columns_kernel.h"
 #include "atunner/codegen/template/bound_template.h"
 #include "atunner/codegen/template/graph_layout.h"
@@ -78,6 +80,10 @@ class ColumnsPasses : public ColumnsKernel {
                              sums_.Arithmetic(id), sums_.Name(id));
         sums += fmt::format("      {}[lane].add({}, {}share);\n", variable, value.text,
                             sums_.Name(id));
+      } else if (sums_.HasPlace(id)) {
+        sums += fmt::format("      {0}{1} = {2}::of({0}{1}, {3}{{({4}){5}, (int)({6})}});\n",
+                            variable, Lane(), sums_.Combiner(id), sums_.Type(id),
+                            sums_.ElementType(id), value.text, ReducedPlace());
       } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", sums_.Name(id), Lane(),
                             sums_.Combiner(id), sums_.Arithmetic(id), value.text);
@@ -92,6 +98,14 @@ class ColumnsPasses : public ColumnsKernel {
     }
     Note(elements);
     return text;
+  }
+
+  /// The index of an element along the one reduced axis.
+  std::string ReducedPlace() const {
+    const auto axis = static_cast<size_t>(std::ranges::find(program_.reduced, true) -
+                                          program_.reduced.begin());
+    const bool in_vector = static_cast<int>(axis) == program_.InnerAxis() && schedule_.vector > 1;
+    return ElementAt()[axis].text + (in_vector ? " + lane" : "");
   }
 
   std::string StorePartials(int pass) const {

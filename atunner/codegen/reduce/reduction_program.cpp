@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/graph/compose.h"
@@ -112,6 +113,11 @@ void FindExponentials(ReductionProgram& program) {
   }
 }
 
+bool TakesPlace(const Node& node) {
+  const auto* reduce = node.As<Reduce>();
+  return reduce && (reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin);
+}
+
 bool FindPasses(ReductionProgram& program) {
   const auto& nodes = program.graph.nodes();
   program.passes.resize(nodes.size(), -1);
@@ -121,8 +127,7 @@ bool FindPasses(ReductionProgram& program) {
     for (NodeId operand : nodes[id].operands) first = std::max(first, program.known[operand]);
     const auto* reduce = nodes[id].As<Reduce>();
     if (!reduce) continue;
-    if (reduce->op == Combine::kArgMax || reduce->op == Combine::kArgMin ||
-        program.graph.node(nodes[id].operands[0]).type.shape != program.space ||
+    if (program.graph.node(nodes[id].operands[0]).type.shape != program.space ||
         AxesOf(*reduce, program.space.size()) != program.reduced)
       return false;
     const auto beside = program.beside.find(static_cast<NodeId>(id));
@@ -174,12 +179,20 @@ bool Serves(const ReductionProgram& program) {
 }
 
 std::optional<ReductionProgram> MakeProgram(
-    const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside) {
-  const graph::ValidGraph used = InputsAsUsed(graph).Run();
+    const graph::ValidGraph& graph, const std::function<void(ReductionProgram&)>& find_beside,
+    bool places = false) {
+  graph::ValidGraph used = InputsAsUsed(graph::WithoutVectorProducts(InputsAsUsed(graph).Run()))
+                               .Run();
+  // What is left in `apart` takes the places of computed values, which are rounded and stored
+  // first.
+  graph::ValidGraph apart = graph::WithoutArgReductions(used);
+  if (std::ranges::any_of(apart.nodes(), TakesPlace)) return std::nullopt;
+  if (!places) used = std::move(apart);
   ReductionProgram program{.graph = graph::MergeAxes(graph::FuseMaps(graph::WithReducedAxesKept(
-                               graph::WithoutSingleElementScatters(graph::WithoutArgReductions(
-                                   graph::WithoutVectorProducts(used))))))};
+                               graph::WithoutSingleElementScatters(used))))};
   if (!FindSpace(program)) return std::nullopt;
+  // Places are counted in 32 bits.
+  if (places && graph::ElementCount(program.Part(true)).factor() >= INT32_MAX) return std::nullopt;
   find_beside(program);
   if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;
   return program;
@@ -326,10 +339,13 @@ std::string ReductionProgram::ValueName(NodeId id) const {
 }
 
 std::optional<ReductionProgram> MakeColumnsProgram(const graph::ValidGraph& graph, bool online) {
-  auto program = MakeProgram(graph, [&](ReductionProgram& made) {
-    FindSpreads(made);
-    if (online) FindExponentials(made);
-  });
+  auto program = MakeProgram(
+      graph,
+      [&](ReductionProgram& made) {
+        FindSpreads(made);
+        if (online) FindExponentials(made);
+      },
+      !online);
   return program && !IsPooling(*program) ? std::move(program) : std::nullopt;
 }
 

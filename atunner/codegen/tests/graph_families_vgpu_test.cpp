@@ -114,6 +114,22 @@ TEST_F(GraphKernels, EveryReductionOverRows) {
   EXPECT_GE(verified_, 106u);
 }
 
+/// Equal extremes and NaN: the first place, found in the pass that finds the extreme.
+TEST_F(GraphKernels, PlacesOverColumns) {
+  const auto spec = [](const char* name, DType dtype, std::vector<int64_t> shape) {
+    const graph::Request request{dtype, {std::move(shape)}, {{"axis", int64_t{1}}}, false};
+    return SpecOfGraph(graph::Build(*graph::FindInLibrary(name), request).value(), {}).value();
+  };
+  for (const InputFamily inputs : {inputs_, InputFamily::kNan, InputFamily::kTies}) {
+    inputs_ = inputs;
+    Check(spec("argmax", DType::kFloat32, {3, 70, 9}), "columns", 1);
+    Check(spec("argmin", DType::kBFloat16, {2, 33, 64}), "columns", 1);
+  }
+  const auto schedule = MakeTemplate(spec("argmax", DType::kFloat32, {3, 70, 9}), gpu_.profile());
+  EXPECT_THAT(schedule.value()->Render((*schedule)->Default()).value().source.text,
+              testing::Not(testing::HasSubstr("Pass 2")));
+}
+
 TEST_F(GraphKernels, AllElementsAreARowToo) {
   const graph::Request request{DType::kFloat32, {{37, 101}}, {{"axis", std::string("all")}}, false};
   // No plain sum: what cancels to one number errs by luck, the plain kernel's budget included.

@@ -105,7 +105,20 @@ Value SumOfProducts(GraphBuilder& builder, const Equation& given, std::vector<Va
   return Turned(builder, builder.Cast(sum, dtype), left, given.result);
 }
 
-/// Replaces contractions in which one operand has no axis of its own (matrix times vector).
+std::string WithoutOnes(const std::string& letters, const Shape& shape) {
+  std::string left;
+  for (size_t axis = 0; axis < letters.size(); ++axis)
+    left += shape[axis].one() ? "" : letters.substr(axis, 1);
+  return left;
+}
+Value Squeezed(GraphBuilder& builder, Value value) {
+  Shape shape = builder.TypeOf(value).shape;
+  std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
+  return builder.Reshape(value, shape);
+}
+
+/// Replaces contractions in which one operand has no axis of its own (matrix times vector); axes of
+/// extent 1 do not count.
 class VectorProductRewriter : public Rewriter {
  public:
   using Rewriter::Rewriter;
@@ -119,11 +132,17 @@ class VectorProductRewriter : public Rewriter {
     };
     if (!contract || contract->sparse || !std::ranges::all_of(node.operands, lies))
       return builder_.Copy(node, std::move(operands));
-    const Equation equation = ParsedEquation(contract->equation);
+    const Equation all = ParsedEquation(contract->equation);
+    const Equation equation{WithoutOnes(all.left, builder_.TypeOf(operands[0]).shape),
+                            WithoutOnes(all.right, builder_.TypeOf(operands[1]).shape),
+                            WithoutOnes(all.result, node.type.shape)};
     if (SpaceOf(equation).empty()) return builder_.Copy(node, std::move(operands));
+    const bool squeezed = equation.left != all.left || equation.right != all.right;
+    if (squeezed) operands = {Squeezed(builder_, operands[0]), Squeezed(builder_, operands[1])};
     // The sum has the node's own name.
-    return SumOfProducts(builder_, equation, std::move(operands), node.type.dtype,
-                         node.name.empty() ? "" : node.name + "_each");
+    const Value sum = SumOfProducts(builder_, equation, std::move(operands), node.type.dtype,
+                                    node.name.empty() ? "" : node.name + "_each");
+    return squeezed ? builder_.Reshape(sum, node.type.shape) : sum;
   }
 };
 
@@ -141,7 +160,7 @@ class MatmulCanonicaliser : public Rewriter {
     const Equation letters = ParsedEquation(contract->equation);
     const Equation given{WithoutOnes(letters.left, operands[0]),
                          WithoutOnes(letters.right, operands[1]),
-                         WithoutOnes(letters.result, node.type.shape)};
+                         graph::WithoutOnes(letters.result, node.type.shape)};
     const bool alone = !AloneIn(given).empty();
     const auto few = [&](NodeId operand) {
       return graph_.node(operand).As<Constant>() &&
@@ -152,7 +171,7 @@ class MatmulCanonicaliser : public Rewriter {
     if (!alone && Fits(given)) return builder_.Copy(node, std::move(operands));
     if (contract->sparse && (alone || IsThin(given)))
       return builder_.Copy(node, std::move(operands));
-    operands = {Squeezed(operands[0]), Squeezed(operands[1])};
+    operands = {Squeezed(builder_, operands[0]), Squeezed(builder_, operands[1])};
     const Value made = alone ? SummedFirst(given, std::move(operands), node.type.dtype)
                              : Made(*contract, given, std::move(operands), node.type.dtype);
     return builder_.Reshape(made, node.type.shape);
@@ -199,12 +218,6 @@ class MatmulCanonicaliser : public Rewriter {
     return Turned(builder_, product, sides.c(), given.result);
   }
 
-  Value Squeezed(Value value) {
-    Shape shape = builder_.TypeOf(value).shape;
-    std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
-    return builder_.Reshape(value, shape);
-  }
-
   static Equation Swapped(const Equation& given) { return {given.right, given.left, given.result}; }
   static bool IsThin(const Equation& given) {
     const Sides sides = SidesOf(given);
@@ -219,14 +232,9 @@ class MatmulCanonicaliser : public Rewriter {
              each.result == sides.c() && !sides.n.empty() && !sides.k.empty();
     });
   }
+
   std::string WithoutOnes(const std::string& letters, Value value) const {
-    return WithoutOnes(letters, builder_.TypeOf(value).shape);
-  }
-  static std::string WithoutOnes(const std::string& letters, const Shape& shape) {
-    std::string left;
-    for (size_t axis = 0; axis < letters.size(); ++axis)
-      left += shape[axis].one() ? "" : letters.substr(axis, 1);
-    return left;
+    return graph::WithoutOnes(letters, builder_.TypeOf(value).shape);
   }
 };
 

@@ -84,26 +84,31 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
 
 /// The tap of the filter that is tap number t of a phase of the result.
 template <int PHASES>
-DEVICE int tap_of(int t, long long phase) {
-  return t * PHASES + PHASES - 1 - (int)(phase % PHASES);
+DEVICE int tap_of(int t, int phase) {
+  return t * PHASES + PHASES - 1 - phase % PHASES;
 }
 
 /// Writes unit number `at` of the filters: units of the same channels and of all taps follow each
-/// other. Each phase of a filter is a row. Where pixels are merged, phase r of a position meets the
-/// filter's tap s at pixel r + s; the same holds for rows.
+/// other. Each phase of a filter is a row: phases of a filter are neighbours or, where filters are
+/// neighbours in the result, filters of a phase. Where pixels are merged, phase r of a position
+/// meets the filter's tap s at pixel r + s; the same holds for rows.
 DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, unsigned at,
                            int shift, float& seen) {
   constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
   constexpr int UNITS = MERGED * C / UNIT;
   const int tap = at % TAPS, unit_c = at / TAPS % UNITS * UNIT, c = unit_c % C;
-  const long long row = at / (TAPS * UNITS), filter = row / ROW_PHASES;  // of all groups
+  constexpr int PHASE_FILTERS = FILTERS / ROW_PHASES;
+  const long long row = at / (TAPS * UNITS),  // of all groups, as is the filter
+      filter = PIXELS_FIRST ? row / FILTERS * PHASE_FILTERS + row % PHASE_FILTERS
+                            : row / ROW_PHASES;
   if (row >= GROUPS * FILTERS) return;
-  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), row / (PHASES_H * PHASES_W)),
+  const int phase = (int)(PIXELS_FIRST ? row % FILTERS / PHASE_FILTERS : row % ROW_PHASES);
+  const int d = tap_of<PHASES_D>(tap / (TAPS_H * TAPS_W), phase / (PHASES_H * PHASES_W)),
             at_h = tap / TAPS_W % TAPS_H;
-  const int h = PAIR > 1 ? at_h - (int)(row / PHASES_W % PAIR)
-                         : tap_of<PHASES_H>(at_h, row / PHASES_W);
-  const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - (int)(row % PHASES_W)
-                           : tap_of<PHASES_W>(tap % TAPS_W, row);
+  const int h = PAIR > 1 ? at_h - phase / PHASES_W % PAIR
+                         : tap_of<PHASES_H>(at_h, phase / PHASES_W);
+  const int s = MERGED > 1 ? tap % TAPS_W * MERGED + unit_c / C - phase % PHASES_W
+                           : tap_of<PHASES_W>(tap % TAPS_W, phase);
   const bool there = d < FILTER_D && (unsigned)h < FILTER_H && (unsigned)s < FILTER_W;
   const T* from = w + W_BASE + filter / OWN_FILTERS * W_GROUP + filter % OWN_FILTERS * W_FILTER +
                   d * W_D + h * W_H + s * W_W;
@@ -112,7 +117,7 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
   UNROLLED for (int e = 0; e < UNIT; ++e) {
     const int channel = FLOAT_PARTS == 1 ? c + e : (c + e) % CHANNELS;
     const bool own = there && c + e < FLOAT_PARTS * CHANNELS &&
-                     channel / OWN_CHANNELS == filter % (FILTERS / ROW_PHASES) / OWN_FILTERS;
+                     channel / OWN_CHANNELS == filter % PHASE_FILTERS / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)(channel % OWN_CHANNELS) * W_CHANNEL], shift,
                                    seen, (c + e) / CHANNELS == 2)
                           : Operand(0.0f);

@@ -41,9 +41,14 @@ DEVICE Pixel pixel_at(unsigned number, unsigned numbers) {
   return {(int)(number / ROUNDED), (int)(rest / (LONG_H * LONG_W)), (int)(rest / LONG_W % LONG_H),
           (int)(rest % LONG_W), number < numbers && rest < PIXELS};
 }
-/// Positions beyond an image's pixels count as its last one; for results without phases.
+/// Positions beyond an image's pixels count as one of them.
 DEVICE long long pixel_number(long long position) {
-  return position / ROUNDED * PIXELS + min((int)(position % ROUNDED), PIXELS - 1);
+  if (PHASES == 1) return position / ROUNDED * PIXELS + min((int)(position % ROUNDED), PIXELS - 1);
+  const Pixel pixel = pixel_at((unsigned)position, ~0u);
+  const int d = min(pixel.d * INNER_D + phase_d(), OUT_D - 1),
+            h = min(pixel.h * INNER_H + phase_h(), OUT_H - 1),
+            w = min(pixel.w * INNER_W + phase_w(), OUT_W - 1);
+  return ((pixel.image * (long long)OUT_D + d) * OUT_H + h) * OUT_W + w;
 }
 /// Element of y, or -1.
 DEVICE long long position(const Pixel& pixel, int filter) {

@@ -24,6 +24,7 @@
 // of SHIFTS taps has its own sums over the same pixels; they are added when stored, shifted by the
 // tap's offset.
 // - Stride > 1: space-to-depth. A position holds SPLIT pixels, one for each tap within a stride.
+// Stride and dilation of an axis have no common divisor: taps SPLIT apart read the same pixel.
 // - Transposed convolutions: results with equal remainders modulo the stride (sub-pixel phases)
 // need the same taps; each phase has rows of filters of its own (ROW_PHASES).
 // - MERGED and PAIR: few filters leave rows of the tensor core empty, so neighbouring pixels or
@@ -35,6 +36,7 @@
 // SETS = 2 sets of warpgroups alternate between tiles: one multiplies while the other stores.
 constexpr int DEPTH = ROW_BYTES / 2;  // channels of a row of shared memory
 constexpr int CHUNKS = (MERGED * C + DEPTH - 1) / DEPTH;
+constexpr int STEPS = (MERGED * C < DEPTH ? MERGED * C + 15 : DEPTH) / 16;  // of 16 channels
 constexpr int TAPS = TAPS_D * TAPS_H * TAPS_W;
 constexpr bool SHIFTED = SHIFTS > 1;
 constexpr int LINE = SHIFTED ? PADDED_W : PANEL;  // positions from one row to the next
@@ -57,9 +59,13 @@ struct Segment {
   DEVICE int count() const {
     return REACH == 2 ? ((TAPS_H - 1 - h) / SPLIT_H + 1) * across() : across();
   }
-  DEVICE int pixel() const { return (d % SPLIT_D * SPLIT_H + h % SPLIT_H) * STEP_W + w; }
+  DEVICE int pixel() const {
+    return (d * DILATION_D % SPLIT_D * SPLIT_H + h * DILATION_H % SPLIT_H) * STEP_W +
+           (MERGED > 1 ? w : w * DILATION_W % SPLIT_W);
+  }
   DEVICE int start() const {
-    return (d / SPLIT_D * DILATION_D * PADDED_H + h / SPLIT_H * DILATION_H) * PADDED_W;
+    return (d * DILATION_D / SPLIT_D * PADDED_H + h * DILATION_H / SPLIT_H) * PADDED_W +
+           (MERGED > 1 ? 0 : w * DILATION_W / SPLIT_W);
   }
   DEVICE int tap(int i) const {
     return (d * TAPS_H + h + i / across() * SPLIT_H) * TAPS_W + w + i % across() * STEP_W;
@@ -236,7 +242,7 @@ DEVICE void multiply_unit(Segments& segments, Filters& filters, Sums& sums, bool
                                b = ACROSS ? panels_at(at_b) : rows_at(at_b);
       start_products();
       UNROLLED for (int t = 0; t < SHIFTS; ++t) {
-        UNROLLED for (int step = 0; step < DEPTH / 16; ++step) multiply(
+        UNROLLED for (int step = 0; step < STEPS; ++step) multiply(
             parts[t], further(a, t * TAP_BYTES + step * 32), further(b, step * PRODUCT_BYTES));
       }
       commit_products();
@@ -316,6 +322,9 @@ DEVICE void store_lines(const Staged* staging, T* __restrict__ y, int top, int f
                         const Epilogue& epilogue) {
   constexpr int COLUMNS = STORE_N / STEP_X * PHASES_W;
   static_assert(Y_LAST || COLUMNS % (32 * Y_PIECE) == 0, "lanes write one line at a time");
+  // Rows that are finished at the same time: an SM has few warps, so each must hide latencies.
+  constexpr int LINES = (15 + PHASES_W) / PHASES_W, MOST = Y_PIECE < 8 ? 8 / Y_PIECE : 1,
+                TOGETHER = LINES < MOST ? LINES : MOST;
   const int lane = threadIdx.x % 32;
   UNROLLED for (int k = 0; k < COLUMNS; k += 32 * Y_PIECE) {
     const int column = (k + lane * Y_PIECE) / PHASES_W, r = lane * Y_PIECE % PHASES_W,
@@ -326,49 +335,59 @@ DEVICE void store_lines(const Staged* staging, T* __restrict__ y, int top, int f
                         position.h < POSITIONS_H && position.w / STEP_X < POSITIONS_W &&
                         (unsigned)out_w < OUT_W;
     T* const to = y + (long long)position.image * Y_IMAGE + out_w * Y_W;
-    UNROLLED for (int row = 0; row < 16; row += PHASES_W) {
-      const int m = top + row, phase = m % ROW_PHASES;
-      const int out_d = position.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
-                out_h = position.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
-      if (exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H)
-        *(Piece*)(to + m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H) = finished(
-            piece_at(staging + (row + r) * STORE_PITCH + column), m / ROW_PHASES,
-            ((position.image * (long long)OUT_D + out_d) * OUT_H + out_h) * OUT_W + out_w,
-            epilogue);
+    UNROLLED for (int base = 0; base < 16; base += TOGETHER * PHASES_W) {
+      Piece pieces[TOGETHER];
+      bool there[TOGETHER];
+      long long at[TOGETHER];
+      UNROLLED for (int i = 0; i < TOGETHER; ++i) {
+        const int row = base + i * PHASES_W, m = top + row, phase = m % ROW_PHASES;
+        const int out_d = position.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
+                  out_h = position.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
+        there[i] = exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H;
+        at[i] = m / ROW_PHASES * Y_FILTER + out_d * Y_D + out_h * Y_H;
+        const long long pixel = ((position.image * (long long)OUT_D + out_d) * OUT_H + out_h) *
+                                    OUT_W +
+                                out_w;
+        pieces[i] = finished(piece_at(staging + (row + r) * STORE_PITCH + column),
+                             there[i] ? m / ROW_PHASES : 0, there[i] ? pixel : 0, epilogue);
+      }
+      UNROLLED for (int i = 0; i < TOGETHER; ++i) {
+        if (there[i]) *(Piece*)(to + at[i]) = pieces[i];
+      }
     }
   }
 }
-/// The same for results whose filters are neighbours in memory, with the epilogue; such results
-/// have no phases.
+/// The same for results whose filters are neighbours in memory: rows of a phase are neighbours too.
 DEVICE void store_pixels(const Staged* staging, T* __restrict__ y, int top, int first,
                          int positions, const Epilogue& epilogue) {
   constexpr int PIECES = 16 / Y_PIECE;  // of a position
-  const int filter = top + threadIdx.x % PIECES * Y_PIECE;
+  constexpr int PHASE_FILTERS = FILTERS / ROW_PHASES;
+  const int row_at = threadIdx.x % PIECES * Y_PIECE, phase = (top + row_at) / PHASE_FILTERS,
+            filter = (top + row_at) % PHASE_FILTERS;
   Epilogue::Column columns[Y_PIECE];
   UNROLLED for (int e = 0; e < Y_PIECE; ++e)
-      columns[e] = epilogue.column(min(filter + e, FILTERS - 1));
+      columns[e] = epilogue.column(min(filter + e, PHASE_FILTERS - 1));
 #pragma unroll 1  // sums take the registers
   for (int column = threadIdx.x % 32 / PIECES; column < STORE_N; column += 32 / PIECES) {
     const Position position(first + column);
+    const int d = position.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
+              h = position.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H,
+              w = position.w * PHASES_W + phase % PHASES_W - CROP_W;
     if (first + column >= positions || position.d >= POSITIONS_D || position.h >= POSITIONS_H ||
-        position.w >= POSITIONS_W || filter >= FILTERS)
+        position.w >= POSITIONS_W || (unsigned)d >= OUT_D || (unsigned)h >= OUT_H ||
+        (unsigned)w >= OUT_W || phase >= ROW_PHASES)
       continue;
-    const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + filter -
-                                                       top);
+    const auto sums = *(const Units<Staged, Y_PIECE>*)(staging + column * STORE_PITCH + row_at);
     Piece piece = *(const Piece*)&sums;
     if (HAS_EPILOGUE) {
-      const long long pixel = ((position.image * (long long)OUT_D + position.d) * OUT_H +
-                               position.h) *
-                                  OUT_W +
-                              position.w;
+      const long long pixel = ((position.image * (long long)OUT_D + d) * OUT_H + h) * OUT_W + w;
       const Epilogue::Row row = epilogue.row(pixel);
       Epilogue::Element elements[Y_PIECE];
       epilogue.elements(elements, pixel, filter);
       UNROLLED for (int e = 0; e < Y_PIECE; ++e) piece.element[e] = T(
           epilogue(float(sums.element[e]), 0.0f, row, columns[e], elements[e], pixel, filter + e));
     }
-    *(Piece*)(y + position.image * Y_IMAGE + position.d * Y_D + position.h * Y_H +
-              position.w * Y_W + filter) = piece;
+    *(Piece*)(y + position.image * Y_IMAGE + d * Y_D + h * Y_H + w * Y_W + filter) = piece;
   }
 }
 
