@@ -212,7 +212,7 @@ class Worker:
     def start(self):
         environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--worker"],
+            [sys.executable, os.path.abspath(sys.argv[0]), *sys.argv[1:], "--worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

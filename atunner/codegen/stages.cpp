@@ -6,6 +6,7 @@
 
 #include "atunner/graph/match/attention.h"
 #include "atunner/graph/match/inline_work.h"
+#include "atunner/graph/match/sole_product.h"
 #include "atunner/graph/partition/partition.h"
 #include "atunner/graph/rewrite/maps_before_transposes.h"
 #include "atunner/graph/rewrite/rewrite.h"
@@ -89,6 +90,7 @@ StageCost CostOfStage(const ValidGraph& part, const Dims& sizes, const StageRule
   // AttentionOf evaluates the graph, which is slow: it is asked last.
   if (!graph::HasOneAnchor(part, rules.pairs) && !graph::AttentionOf(part))
     return {.refusal = Refusal::kAnchors};
+  if (!graph::MayEndBehindProduct(part)) return {.refusal = Refusal::kNoFamily};
   const auto made = TaskOfPart(part, sizes, Accuracy::kDefault);
   const Family* family = made ? FamilyOf(made->task, /*partitions=*/false) : nullptr;
   if (family == nullptr)
