@@ -160,12 +160,10 @@ class Examination:
         self.facts["device_us"] = {column: us for column, (us, _) in found.items()}
         self.facts["kernels"] = {column: rows for column, (_, rows) in found.items()}
 
-    def report(self):
-        line = json.dumps(self.facts)
-        print(line, flush=True)
+    def write(self):
         if self.given.json:
             with open(self.given.json, "a") as file:
-                file.write(line + "\n")
+                file.write(json.dumps(self.facts) + "\n")
 
 
 def milliseconds(run, count):
@@ -212,7 +210,7 @@ def main():
     parser.add_argument("--steps", type=int, default=2, help="steps compared with float64")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=3, help="steps of a round")
-    parser.add_argument("--parts", default="check,time,profile")
+    parser.add_argument("--parts", default="time,check,profile")
     parser.add_argument("--gate", help="prepare, and measure when this file is there")
     parser.add_argument("--json", help="a file, to which lines are added")
     given = parser.parse_args()
@@ -227,7 +225,8 @@ def main():
                 getattr(made, part)()
             except Exception as problem:
                 made.fail(part, problem)
-        made.report()
+            print(json.dumps(made.facts), flush=True)
+        made.write()
         if lock is not None:
             lock.close()
 
