@@ -466,7 +466,10 @@ def gradients():
     yield Case("aten.native_batch_norm_backward.default", x(3, 4, 5), a, w, mean, var, saved, inverse, True, 1e-4,
                [True, True, True])
     low = x(3, 4, 5).bfloat16()  # autocast: the weights are wider
-    yield Case("aten.native_batch_norm.default", low, *call[1:])
+    w, b, mean, var = (each.float() for each in (w, b, mean, var))
+    call = (low, w, b, mean, var, True, 0.1, 1e-4)
+    yield Case("aten.native_batch_norm.default", *call)
+    y, saved, inverse = torch.ops.aten.native_batch_norm.default(*call)
     yield Case("aten.native_batch_norm_backward.default", x(3, 4, 5).bfloat16(), low, w, mean, var, saved, inverse,
                True, 1e-4, [True, True, True])
     for stride, padding, dilation, groups in ((1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2)):
