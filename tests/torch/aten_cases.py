@@ -465,6 +465,13 @@ def gradients():
     y, saved, inverse = torch.ops.aten.native_batch_norm.default(*call)
     yield Case("aten.native_batch_norm_backward.default", x(3, 4, 5), a, w, mean, var, saved, inverse, True, 1e-4,
                [True, True, True])
+    low = x(3, 4, 5).bfloat16()  # autocast: the weights are wider
+    w, b, mean, var = (each.float() for each in (w, b, mean, var))
+    call = (low, w, b, mean, var, True, 0.1, 1e-4)
+    yield Case("aten.native_batch_norm.default", *call)
+    y, saved, inverse = torch.ops.aten.native_batch_norm.default(*call)
+    yield Case("aten.native_batch_norm_backward.default", x(3, 4, 5).bfloat16(), low, w, mean, var, saved, inverse,
+               True, 1e-4, [True, True, True])
     for stride, padding, dilation, groups in ((1, 1, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2)):
         a, w = x(2, 4, 7, 6), x(6, 4 // groups, 3, 3)
         y = torch.nn.functional.conv2d(a, w, None, stride, padding, dilation, groups)

@@ -31,6 +31,8 @@ from semantics import Reference, as_tuple, differences, flat
 warnings.simplefilter("ignore")
 
 TOLERANCE = 1e-9
+#: Of results that PyTorch rounds to narrower types.
+ROUNDINGS = {torch.float32: 4e-6, torch.bfloat16: 2**-8}
 
 
 def is_tensors(value):
@@ -96,7 +98,7 @@ def compare(answer, results, tolerance=TOLERANCE):
     if "error" in answer:
         return answer["error"]
     found = [
-        differences(f"result {i}", got, want, 1e-6 if want.dtype == torch.float32 else tolerance)
+        differences(f"result {i}", got, want, ROUNDINGS.get(want.dtype, tolerance))
         for i, (got, want) in enumerate(zip(answer["outputs"], results))
     ]
     return "; ".join(text for text in found if text)

@@ -74,17 +74,25 @@ std::vector<Value> LayerNormBackward(AtenCall& call, std::string_view) {
   return {call.g.Cast(dx, type), summed(call.g.Map("a * b", {dy, hat})), summed(dy)};
 }
 
+/// Under autocast weight and its gradient are wider than input and dx, so that all is computed in
+/// the wide type.
 std::vector<Value> BatchNormBackward(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("input");
   const int64_t channels = call.Size(x, 1);
-  const DType type = call.TypeOf(x);
+  const DType type = call.TypeOf(x), wide = call.TypeOf(call.Wide(x));
   if (!call.Check(call.Flag("train"), "the gradient of a batch norm in inference",
                   "call model.train() before the capture"))
     return {};
-  return call.LibraryResults("batch_norm_backward", type,
-                             {x, Affine(call, "weight", channels, type, 1),
-                              call.Filled({channels}, type, 0), call.Tensor("grad_out")},
-                             {{"eps", call.Real("eps")}}, 1);
+  std::vector<Value> results = call.LibraryResults(
+      "batch_norm_backward", wide,
+      {x, Affine(call, "weight", channels, wide, 1), call.Filled({channels}, wide, 0),
+       call.Tensor("grad_out")},
+      {{"eps", call.Real("eps")}}, 1);
+  if (results.empty()) return {};
+  const DType affine = call.Has("weight") ? call.TypeOf(call.Tensor("weight")) : type;
+  results[0] = call.g.Cast(results[0], type);
+  for (size_t i = 1; i < results.size(); ++i) results[i] = call.g.Cast(results[i], affine);
+  return results;
 }
 
 std::vector<Value> EmbeddingBackward(AtenCall& call, std::string_view) {

@@ -108,20 +108,22 @@ std::vector<Value> GroupNorm(AtenCall& call, std::string_view text) {
 }
 
 /// In inference the moments are given; in training they are those of the batch, which are results
-/// too, and the running ones stay as they are.
+/// too, and the running ones stay as they are. Weights may be wider than the input.
 std::vector<Value> BatchNorm(AtenCall& call, std::string_view) {
   const Value x = call.Tensor("input");
   const int64_t channels = call.Size(x, 1);
-  const DType type = call.TypeOf(x);
-  const Value weight = PerChannel(call, "weight", channels, type, 1);
-  const Value bias = PerChannel(call, "bias", channels, type, 0);
+  const DType type = call.TypeOf(x), wide = call.TypeOf(call.Wide(x));
+  const Value weight = PerChannel(call, "weight", channels, wide, 1);
+  const Value bias = PerChannel(call, "bias", channels, wide, 0);
   const Attributes eps = {{"eps", Epsilon(call)}};
+  const auto norm = [&](std::string_view name, const std::vector<Value>& operands) {
+    return call.g.Cast(call.Library(name, wide, operands, eps, 1), type);
+  };
   const bool trains = (call.Has("training") && call.Flag("training")) || !call.Has("running_mean");
-  if (trains)
-    return WithStatistics(call, x, call.Library("batch_norm", type, {x, weight, bias}, eps, 1));
-  const Value mean = PerChannel(call, "running_mean", channels, type, 0);
-  const Value variance = PerChannel(call, "running_var", channels, type, 1);
-  return {call.Library("batch_norm_inference", type, {x, mean, variance, weight, bias}, eps, 1)};
+  if (trains) return WithStatistics(call, x, norm("batch_norm", {x, weight, bias}));
+  const Value mean = PerChannel(call, "running_mean", channels, wide, 0);
+  const Value variance = PerChannel(call, "running_var", channels, wide, 1);
+  return {norm("batch_norm_inference", {x, mean, variance, weight, bias})};
 }
 
 /// A batch norm in training with the new running moments as results: they move towards those of the

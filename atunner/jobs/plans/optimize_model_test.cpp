@@ -113,6 +113,17 @@ TEST_F(OptimizeModels, AFirstGuessIsOneTrialOfEachKernel) {
   EXPECT_EQ(result->kernels.at(0).report.trials.size(), 1u);
 }
 
+TEST_F(OptimizeModels, AFirstGuessOnAGpuHasNoTime) {
+  fakes_.devices.gpu = true;
+  OptimizeModelRequest request = Request(Model());
+  request.tuning.thoroughness = Thoroughness::kFirstRight;
+  const auto result = Run(request);
+  ASSERT_TRUE(result) << result.error().ToString();
+  const Artifact artifact = LoadArtifact(out() / LoadPlan(out()).value().kernels.at(0)).value();
+  EXPECT_TRUE(artifact.trial.verdict.correct());
+  EXPECT_FALSE(artifact.trial.ObjectiveNs());
+}
+
 TEST_F(OptimizeModels, WhatWasNotCheckedSaysSo) {
   fakes_.devices.wrong = 100;  // nobody looks
   OptimizeModelRequest request = Request(Model());

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "atunner/jobs/plans/in_place.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/kernel/launch_plan.h"
 
@@ -64,8 +65,9 @@ class Builder {
       ++segment;
     }
     ATUNNER_RETURN_IF_ERROR(AddCopies());
+    UpdateInPlace(plan_, kernels_);
     OrderOutputs();
-    DropUnusedWeights();
+    DropUnused();
     ATUNNER_RETURN_IF_ERROR(PlaceIntermediates(plan_));
     return std::move(plan_);
   }
@@ -251,7 +253,8 @@ class Builder {
     Reorder(order);
   }
 
-  void DropUnusedWeights() {
+  /// Drops weights that nothing reads, and intermediates in whose place weights are written.
+  void DropUnused() {
     std::vector<bool> used(plan_.buffers.size(), false);
     for (const PlanStep& step : plan_.steps) {
       for (const PlanTensor& tensor : step.reads) used[tensor.buffer] = true;
@@ -261,7 +264,7 @@ class Builder {
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
       const PlanBuffer& buffer = plan_.buffers[i];
       const bool weight = buffer.kind == Kind::kWeight || !buffer.qualified_name.empty();
-      if (used[i] || !weight) order.push_back(i);
+      if (used[i] || (!weight && buffer.kind != Kind::kIntermediate)) order.push_back(i);
     }
     Reorder(order);
   }

@@ -30,7 +30,7 @@ struct PlannedKernel {
 /// The plan without the places of weights: `segments` are those of the model, in order. Weights
 /// without a place in the model's file become inputs, and weights that nothing reads are left out.
 /// A result that another result or an input is already becomes a copy, and so does the new value of
-/// an input or buffer that the model changes.
+/// an input or buffer that the model changes, unless its kernel can write it in place.
 Result<ExecutionPlan> BuildPlan(const importers::DividedModel& model,
                                 const std::vector<PlannedSegment>& segments,
                                 const std::vector<PlannedKernel>& kernels);

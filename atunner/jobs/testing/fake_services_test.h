@@ -79,6 +79,7 @@ class AgreeingJudge : public Judge {
       return answer;
     }
     answer.verdict.kind = VerdictKind::kCorrect;
+    if (!order.time) return answer;
     answer.estimate.emplace();
     answer.estimate->time_ns = 1e6 / ++examined_;
     return answer;
@@ -104,7 +105,7 @@ class FakeDevices : public Devices {
   bool HasGpu() const override { return false; }
   Result<Target> Choose(const TargetChoice& choice) override {
     ATUNNER_TRY(const DeviceProfile profile, FindProfile(choice.gpu));
-    return Target{profile, std::nullopt, Calibration::Expected(profile)};
+    return Target{profile, gpu ? std::optional(0) : std::nullopt, Calibration::Expected(profile)};
   }
   Result<std::vector<Target>> Select(const Target& target, const DeviceSelection&) override {
     return std::vector{target};
@@ -112,7 +113,8 @@ class FakeDevices : public Devices {
   std::unique_ptr<Judge> MakeJudge(const Target&, double, bool) override {
     return std::make_unique<AgreeingJudge>(clock_, wrong);
   }
-  int wrong = 0;  ///< candidates that judges refuse before they agree
+  int wrong = 0;     ///< candidates that judges refuse before they agree
+  bool gpu = false;  ///< as if the target were a GPU that is there
 
  private:
   ManualClock& clock_;

@@ -119,8 +119,8 @@ class Checker {
     if (tensor.buffer >= plan_.buffers.size()) return Invalid("it writes an unknown buffer");
     const PlanBuffer& buffer = plan_.buffers[tensor.buffer];
     const bool given = buffer.kind == Kind::kInput || buffer.kind == Kind::kWeight;
-    if (given && kind != PlanStep::Kind::kCopy)
-      return Invalid("it writes '" + buffer.name + "', which only a copy may do");
+    if (given && kind == PlanStep::Kind::kExtern)
+      return Invalid("it writes '" + buffer.name + "', which only copies and launches may do");
     written_[tensor.buffer] = true;
     return {};
   }

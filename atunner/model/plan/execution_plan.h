@@ -90,8 +90,8 @@ struct ExecutionPlan {
 Status PlaceIntermediates(ExecutionPlan& plan);
 
 /// Every rule that a plan must keep before anything is launched by it: indices and names exist;
-/// nothing is read before it is written; inputs and weights are written by copies only; all outputs
-/// are written; places are aligned, inside their block, and intermediates that live at the same
+/// nothing is read before it is written; no extern writes inputs and weights; all outputs are
+/// written; places are aligned, inside their block, and intermediates that live at the same
 /// time do not overlap.
 Status CheckPlan(const ExecutionPlan& plan);
 

@@ -88,8 +88,8 @@ TEST(ExecutionPlan, RulesAreChecked) {
   EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps.erase(p.steps.begin()); }),
               HasSubstr("step 0: it reads 'h', which no step before it has written"));
   EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps.pop_back(); }), HasSubstr("the output 'z'"));
-  EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps[0].writes[0].buffer = 1; }),
-              HasSubstr("it writes 'w', which only a copy may do"));
+  EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps[1].writes[0].buffer = 1; }),
+              HasSubstr("it writes 'w', which only copies and launches may do"));
   EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps[0].writes[0].buffer = 99; }), HasSubstr("unknown"));
   EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps[0].reads[0].buffer = 99; }), HasSubstr("unknown"));
   EXPECT_THAT(ErrorAfter([](Plan& p) { p.steps[0].kernel = 1; }), HasSubstr("no kernel 1"));

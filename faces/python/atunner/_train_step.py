@@ -114,6 +114,12 @@ class TrainStep:
         """The plan for batches of this shape, made where it is not known."""
         return self._compiled_for(batch, self._optimized())
 
+    def adopt(self, other: "TrainStep") -> None:
+        """Takes over the plans of a step with the same model, loss, options and optimizer."""
+        self._prepare_states(self._optimized())
+        self._compiled.update(other._compiled)
+        self._own.update({name: tensor.clone() for name, tensor in other._own.items()})
+
     def _compiled_for(
         self, batch: Tuple[torch.Tensor, ...], optimized: List[_Optimized]
     ) -> _Compiled:
@@ -163,6 +169,8 @@ class TrainStep:
 
     def _plan(self, traced: TracedStep, device: int) -> Plan:
         """The plan of a traced step, made if it is not known."""
+        if torch.cuda.is_available():  # another process makes the plan, on the same GPU
+            torch.cuda.empty_cache()
         _take_all_as_inputs(traced.program)
         constants = [each for each in traced.weights if each[0].kind == "tensor_constant"]
         write = functools.partial(write_program, traced.program, constants)
