@@ -104,14 +104,17 @@ class Recorder {
     RewriteStep step{tried.idea.rewrite, tried.detail, tried.idea.reason, "", "", 0, 0, "", {}};
     step.before_ns = TimeOf(report_, *after.parent).value_or(0);
     step.after_ns = TimeOf(report_, id).value_or(0);
-    step.diff = UnifiedDiff(before.kernel.source.text, after.kernel.source.text,
-                            after.kernel.source.name);
+    if (!after.offered)
+      step.diff = UnifiedDiff(before.kernel.source.text, after.kernel.source.text,
+                              after.kernel.source.name);
     const auto first = ProfileOf(before), second = ProfileOf(after);
     if (first) step.bottleneck_before = evidence::Name(first->findings.front().bottleneck);
     if (second) step.bottleneck_after = evidence::Name(second->findings.front().bottleneck);
     if (first && second) step.counters = ChangesOf(*first, *second);
     return step;
   }
+
+  bool EndsInOperator() const { return source_.Find(chain_.back())->offered.has_value(); }
 
   rewrites::GridChange GridOfChain() const {
     rewrites::GridChange grid;
@@ -139,6 +142,10 @@ void AddDiff(const Recorder& recorder, const std::string& file_text, RewriteReco
              std::string& rewritten) {
   const RenderedKernel& own = recorder.KernelOf(recorder.chain().front());
   const RenderedKernel& best = recorder.KernelOf(recorder.chain().back());
+  if (recorder.EndsInOperator()) {
+    record.note = "the kernel is replaced as a whole, by kernel.cu of the artifact; the file stays";
+    return;
+  }
   const std::string entry = own.plan.steps.front().entry;
   auto text = rewrites::RewrittenFile(file_text, own.source.text, best.source.text, entry,
                                       recorder.GridOfChain());

@@ -14,8 +14,8 @@ constexpr double kLeastGain = 1.02;  // of a round
 }  // namespace
 
 RewriteSource::RewriteSource(const Candidate& own, RenderedKernel kernel, const KernelSpec& spec,
-                             Profiler profiler)
-    : spec_(spec), profiler_(std::move(profiler)), own_(own.id) {
+                             Profiler profiler, const RecognisedKernels* recognised)
+    : spec_(spec), profiler_(std::move(profiler)), recognised_(recognised), own_(own.id) {
   kernels_[own_].kernel = std::move(kernel);
 }
 
@@ -75,30 +75,59 @@ void RewriteSource::BeginRound() {
     return;
   }
   base_ = best;
-  RewrittenKernel& kernel = kernels_[best];
+  if (kernels_[best].offered)
+    ProposeOffers(recognised_->Near(*kernels_[best].offered));
+  else if (!ProposeRewrites())
+    return;
+  if (waiting_.empty()) stop_reason_ = fmt::format("round {} had no new idea", round_);
+}
+
+bool RewriteSource::ProposeRewrites() {
+  RewrittenKernel& kernel = kernels_[*base_];
   auto profile = profiler_(kernel.kernel);
   if (!profile) {
     stop_reason_ = "the best kernel has no profile: " + profile.error().ToString();
-    return;
+    return false;
   }
   kernel.profile = *std::move(profile);
   const RenderedKernel from = kernel.kernel;
-  for (const Idea& idea : IdeasFor(from, spec_, *kernel.profile)) {
+  const std::vector<Idea> ideas = IdeasFor(from, spec_, *kernel.profile);
+  if (round_ == 1 && recognised_ != nullptr) ProposeOffers(recognised_->First());
+  for (const Idea& idea : ideas) {
     if (idea.proposals.empty()) ideas_.push_back({round_, idea, "", {}, std::nullopt, {}});
     for (const rewrites::Proposal& proposal : idea.proposals) Propose(idea, proposal);
   }
-  if (waiting_.empty()) stop_reason_ = fmt::format("round {} had no new idea", round_);
+  return true;
 }
 
 void RewriteSource::Propose(const Idea& idea, const rewrites::Proposal& proposal) {
   RenderedKernel changed = With(kernels_[*base_].kernel, proposal);
   Candidate candidate = MakeSourceCandidate(changed,
                                             {"rewrite:" + idea.rewrite, idea.reason, base_});
-  TriedIdea tried{round_,        idea,         proposal.detail,
-                  proposal.grid, candidate.id, ObjectiveOf(candidate.id)};
-  tried.idea.proposals.clear();
+  Add(idea, proposal.detail, proposal.grid, std::move(candidate), {std::move(changed), base_});
+}
+
+/// What they are against is what the user's kernel shows.
+void RewriteSource::ProposeOffers(const std::vector<OfferedKernel>& offers) {
+  const RewrittenKernel& own = kernels_[own_];
+  Idea idea{kOperatorKernel, "the kernel is a " + recognised_->Describe()};
+  if (own.profile) idea.removes = own.profile->findings.front().bottleneck;
+  for (const OfferedKernel& offer : offers) {
+    Candidate candidate = MakeSourceCandidate(
+        offer.kernel, {std::string("recognised:") + kOperatorKernel, idea.reason, base_});
+    Add(idea, offer.configuration, {}, std::move(candidate),
+        {offer.kernel, base_, 0, {}, offer.index});
+  }
+}
+
+void RewriteSource::Add(const Idea& idea, const std::string& detail,
+                        const rewrites::GridChange& grid, Candidate candidate,
+                        RewrittenKernel kernel) {
   if (kernels_.contains(candidate.id)) return;  // the same text by other ideas
-  kernels_[candidate.id] = {std::move(changed), base_, ideas_.size(), {}};
+  TriedIdea tried{round_, idea, detail, grid, candidate.id, ObjectiveOf(candidate.id)};
+  tried.idea.proposals.clear();
+  kernel.idea = ideas_.size();
+  kernels_[candidate.id] = std::move(kernel);
   ideas_.push_back(std::move(tried));
   // An earlier session of the run may have judged it.
   if (!results_.contains(candidate.id)) waiting_.push_back(std::move(candidate));

@@ -4,7 +4,9 @@
 //         ▲                                                                        │
 //         └──────────── the fastest of them that the judge found right ◄───────────┘
 //
-// It ends when a round gains less than 2 %, or after kMostRounds.
+// It ends when a round gains less than 2 %, or after kMostRounds. Where the kernel was recognised
+// as an operator, kernels of our families for it are proposed in the first round; if one of them
+// becomes the best, its neighbours are the ideas of the next.
 #pragma once
 
 #include <functional>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "atunner/jobs/evidence/explain.h"
+#include "atunner/jobs/evidence/recognised_kernels.h"
 #include "atunner/search/candidate_source.h"
 
 namespace atunner::jobs {
@@ -34,6 +37,8 @@ struct RewrittenKernel {
   std::optional<Digest> parent;          ///< nullopt: the user's own
   size_t idea = 0;                       ///< index of the TriedIdea that made it
   std::optional<LaunchProfile> profile;  ///< of those from which a round began
+  /// The configuration of the recognised operator's schedule; nullopt: the source is the user's
+  std::optional<uint64_t> offered = {};
 };
 
 class RewriteSource : public CandidateSource {
@@ -41,9 +46,12 @@ class RewriteSource : public CandidateSource {
   static constexpr int kMostRounds = 4;
   using Profiler = std::function<Result<LaunchProfile>(const RenderedKernel&)>;
 
-  /// `own`: the candidate that is the user's kernel, and its text.
+  /// What TriedIdea calls the kernel of a recognised operator.
+  static constexpr const char* kOperatorKernel = "operator-kernel";
+
+  /// `own`: the candidate that is the user's kernel, and its text. `recognised` may be null.
   RewriteSource(const Candidate& own, RenderedKernel kernel, const KernelSpec& spec,
-                Profiler profiler);
+                Profiler profiler, const RecognisedKernels* recognised);
 
   std::vector<Candidate> Ask(size_t n) override;
   void Tell(const CandidateResult& result) override;
@@ -57,13 +65,19 @@ class RewriteSource : public CandidateSource {
  private:
   bool RoundEnded() const;
   void BeginRound();
+  /// The ideas against what the profile of the best kernel shows; false if it has none.
+  bool ProposeRewrites();
   void Propose(const Idea& idea, const rewrites::Proposal& proposal);
+  void ProposeOffers(const std::vector<OfferedKernel>& offers);
+  void Add(const Idea& idea, const std::string& detail, const rewrites::GridChange& grid,
+           Candidate candidate, RewrittenKernel kernel);
   std::optional<double> ObjectiveOf(const Digest& id) const;
   /// The fastest kernel that is known to be right.
   Digest Best() const;
 
   const KernelSpec& spec_;
   Profiler profiler_;
+  const RecognisedKernels* recognised_;
   Digest own_;
   std::map<Digest, RewrittenKernel> kernels_;
   std::map<Digest, std::optional<double>> results_;  ///< of all candidates of the session

@@ -1,0 +1,90 @@
+// Kernels as people write them, with the operator that each is, and kernels that nearly are one.
+#include "atunner/recognition/recognise.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "atunner/base/files.h"
+#include "atunner/intake/bare/bare_source.h"
+#include "atunner/intake/user_kernel.h"
+#include "atunner/verify/virtual_gpu_test.h"
+
+namespace atunner::recognition {
+namespace {
+
+class RecogniseTest : public VirtualGpuTest {
+ protected:
+  /// The form of what is recognised; "" for nothing, and the message of an error.
+  std::string FormOf(const std::string& text) {
+    auto kernel = ParseBareSource(text, "kernel.cu", {});
+    if (!kernel) return kernel.error().ToString();
+    const auto schedule = MakeUserTemplate(*kernel);
+    if (!schedule) return schedule.error().ToString();
+    const RenderedKernel rendered = (*schedule)->Render((*schedule)->Default()).value();
+    const auto found = Recognise(rendered, (*schedule)->spec(),
+                                 (*schedule)->CheckDims((*schedule)->Default()), gpu_, *compiler_);
+    if (!found) return found.error().ToString();
+    return *found ? (*found)->form : "";
+  }
+
+  std::string FormOfFile(const std::string& name) {
+    return FormOf(ReadFile(Path(ATUNNER_SOURCE_DIR) / "bench" / name, 1 << 20).value());
+  }
+
+  /// The same with `from` replaced in the file, where it stands.
+  std::string FormWith(const std::string& name, const std::string& from, const std::string& to) {
+    std::string text = ReadFile(Path(ATUNNER_SOURCE_DIR) / "bench" / name, 1 << 20).value();
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return FormOf(text.replace(at, from.size(), to));
+  }
+};
+
+TEST_F(RecogniseTest, Products) {
+  EXPECT_EQ(FormOfFile("naive/gemm.cu"), "a[mk] · b[kn]");
+  EXPECT_EQ(FormOfFile("naive/gemm_half.cu"), "a[mk] · b[kn]");
+  EXPECT_EQ(FormOfFile("naive_more/gemm_nt.cu"), "A[mk] · B[nk] times 1.5 added to old times 0.5");
+  EXPECT_EQ(FormOfFile("naive_more/batched_gemm.cu"), "a[pmk] · b[pkn], batches: batches");
+  EXPECT_EQ(FormOfFile("naive_more/matvec.cu"), "A[mk] · x[k]");
+}
+
+TEST_F(RecogniseTest, Rows) {
+  EXPECT_EQ(FormOfFile("naive/row_sum.cu"), "sum of rows of in");
+  EXPECT_EQ(FormOfFile("naive/column_sum.cu"), "sum of columns of in");
+  EXPECT_EQ(FormOfFile("naive_more/column_mean.cu"), "mean of columns of data");
+  EXPECT_EQ(FormOfFile("naive/softmax.cu"), "softmax of in by cols");
+  EXPECT_EQ(FormOfFile("naive/layernorm.cu"),
+            "layer normalisation of in by cols with 1e-05, weight gamma, bias beta");
+  EXPECT_EQ(FormOfFile("naive_more/layernorm_row.cu"),
+            "layer normalisation of inp by C with 1e-05, weight weight, bias bias");
+}
+
+TEST_F(RecogniseTest, LayoutsAndConvolutions) {
+  EXPECT_EQ(FormOfFile("naive/transpose.cu"), "transposition of in by rows");
+  EXPECT_EQ(FormOfFile("naive_more/conv_layer.cu"),
+            "convolution of x and w, C by H by H, filters: M, stride 1, padding 0");
+}
+
+TEST_F(RecogniseTest, NearMissesAreNothing) {
+  EXPECT_EQ(FormWith("naive/gemm.cu", "i < k", "i < k - 1"), "");
+  EXPECT_EQ(FormWith("naive/gemm.cu", "c[row * n + col] = sum",
+                     "c[row * n + col] = row < col ? 0 : sum"), "");
+  EXPECT_EQ(FormWith("naive/gemm.cu", "float sum = 0.0f", "float sum = 0.01f"), "");
+  EXPECT_EQ(FormWith("naive/row_sum.cu", "int j = 0", "int j = 1"), "");
+  EXPECT_EQ(FormWith("naive/layernorm.cu", "variance / cols", "variance / (cols - 1)"), "");
+  EXPECT_EQ(FormWith("naive/layernorm.cu", "1e-5f", "2e-5f"), "");
+  EXPECT_EQ(FormWith("naive/softmax.cu", "sum = 0.0f", "sum = 1.0f"), "");
+  EXPECT_EQ(FormWith("naive/transpose.cu", "y < rows", "y < rows - 1"), "");
+  EXPECT_EQ(FormWith("naive_more/conv_layer.cu", "q < 3", "q < 2"), "");
+}
+
+TEST_F(RecogniseTest, OtherKernelsAreNothing) {
+  EXPECT_EQ(FormOfFile("naive/black_scholes.cu"), "");
+  EXPECT_EQ(FormOfFile("naive/stencil2d.cu"), "");
+  EXPECT_EQ(FormOfFile("naive/histogram.cu"), "");
+}
+
+}  // namespace
+}  // namespace atunner::recognition
