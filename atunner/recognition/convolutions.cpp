@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/recognition/hypothesis.h"
+#include "atunner/recognition/kinds.h"
 
 namespace atunner::recognition {
 namespace {
@@ -22,20 +22,19 @@ struct ConvolutionSizes {
 Hypothesis HypothesisOf(const Facts& facts, const BufferFact& image, const BufferFact& filter,
                         const ConvolutionSizes& sizes, const std::string& form) {
   HypothesisWriter writer("convolution", form);
-  std::string x =
-      writer.Input(image, {sizes.images, sizes.channels, sizes.height, sizes.width});
-  const std::string w =
-      writer.Input(filter, {sizes.filters, sizes.channels, sizes.extent, sizes.extent});
+  std::string x = writer.Input(image, {sizes.images, sizes.channels, sizes.height, sizes.width});
+  const std::string w = writer.Input(filter,
+                                     {sizes.filters, sizes.channels, sizes.extent, sizes.extent});
   for (const int axis : {2, 3}) {
     if (sizes.padding > 0)
-      x = writer.Line(fmt::format("pad({}, axis={}, low={}, high={})", x, axis, sizes.padding,
-                                  sizes.padding));
+      x = writer.Line(
+          fmt::format("pad({}, axis={}, low={}, high={})", x, axis, sizes.padding, sizes.padding));
   }
   for (const int axis : {2, 4})
     x = writer.Line(fmt::format("window({}, axis={}, size={}, stride={})", x, axis, sizes.extent,
                                 sizes.stride));
-  const std::string sums =
-      writer.Line(fmt::format("contract({}, {}, equation=\"ncpuqv,kcuv->nkpq\")", x, w));
+  const std::string sums = writer.Line(
+      fmt::format("contract({}, {}, equation=\"ncpuqv,kcuv->nkpq\")", x, w));
   return std::move(writer).Output(*facts.Output(), sums);
 }
 
@@ -53,10 +52,10 @@ void AddShapes(const Facts& facts, const BufferFact& image, const BufferFact& fi
   for (sizes.stride = 1; sizes.stride <= kMostStride; ++sizes.stride) {
     for (sizes.padding = 0; sizes.padding <= sizes.extent / 2; ++sizes.padding) {
       if (sizes.Results() != facts.Output()->elements) continue;
-      all.push_back(HypothesisOf(facts, image, filter, sizes,
-                                 fmt::format("convolution of {} and {}, {}, stride {}, padding {}",
-                                             image.name, filter.name, form, sizes.stride,
-                                             sizes.padding)));
+      all.push_back(
+          HypothesisOf(facts, image, filter, sizes,
+                       fmt::format("convolution of {} and {}, {}, stride {}, padding {}",
+                                   image.name, filter.name, form, sizes.stride, sizes.padding)));
     }
   }
 }
@@ -71,12 +70,12 @@ void AddConvolutions(const Facts& facts, const BufferFact& image, const BufferFa
         for (const SizeFact& width : facts.sizes) {
           const int64_t each = channels.value * height.value * width.value;
           if (each < 1 || filters.value < 1 || image.elements % each != 0) continue;
-          AddShapes(facts, image, filter,
-                    {image.elements / each, channels.value, filters.value, height.value,
-                     width.value},
-                    fmt::format("{} by {} by {}, filters: {}", channels.name, height.name,
-                                width.name, filters.name),
-                    all);
+          AddShapes(
+              facts, image, filter,
+              {image.elements / each, channels.value, filters.value, height.value, width.value},
+              fmt::format("{} by {} by {}, filters: {}", channels.name, height.name, width.name,
+                          filters.name),
+              all);
         }
       }
     }

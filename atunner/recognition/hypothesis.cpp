@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "atunner/recognition/kinds.h"
+
 namespace atunner::recognition {
 namespace {
 
@@ -100,8 +102,8 @@ std::vector<Hypothesis> AllHypotheses(const Facts& facts) {
   const BufferFact* output = facts.Output();
   if (output == nullptr) return {};
   std::vector<Hypothesis> all;
-  for (const auto make :
-       {ProductHypotheses, LayoutHypotheses, RowHypotheses, ConvolutionHypotheses})
+  for (const auto make : {ProductHypotheses, LayoutHypotheses, RowHypotheses, AttentionHypotheses,
+                          ConvolutionHypotheses, PoolingHypotheses})
     std::ranges::move(make(facts), std::back_inserter(all));
   return all;
 }

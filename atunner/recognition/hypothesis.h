@@ -92,12 +92,7 @@ std::vector<Epilogue> EpiloguesOf(const Facts& facts);
 Hypothesis Finish(HypothesisWriter writer, const Facts& facts, const std::string& value,
                   const Epilogue& epilogue, const std::vector<int64_t>& shape);
 
-/// The guesses of each kind, the likelier ones first.
-std::vector<Hypothesis> ProductHypotheses(const Facts& facts);
-std::vector<Hypothesis> RowHypotheses(const Facts& facts);
-std::vector<Hypothesis> LayoutHypotheses(const Facts& facts);
-std::vector<Hypothesis> ConvolutionHypotheses(const Facts& facts);
-/// All of them. Empty for a kernel that writes several buffers.
+/// The hypotheses of all kinds. Empty for a kernel that writes several buffers.
 std::vector<Hypothesis> AllHypotheses(const Facts& facts);
 
 }  // namespace atunner::recognition

@@ -1,9 +1,11 @@
 #include "atunner/recognition/kernel_samples.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "atunner/base/random.h"
+#include "atunner/model/kernel/exact_fill.h"
 #include "atunner/verify/launch/task_buffers.h"
 
 namespace atunner::recognition {
@@ -11,15 +13,14 @@ namespace {
 
 constexpr double kTimeoutSeconds = 10;
 constexpr uint64_t kMostWarpInstructions = 8'000'000;  // of a run: about a second
-constexpr uint64_t kFewBlocks = 24;
+constexpr uint64_t kSomeBlocks = 24, kFewBlocks = 2;
 
 class Runner {
  public:
   static Result<Runner> Make(const RenderedKernel& kernel, const KernelSpec& spec, const Dims& dims,
                              Device& device, Compiler& compiler) {
-    ATUNNER_TRY(
-        CompileOutcome outcome,
-        compiler.Compile({kernel.source, EntriesOf(kernel.plan), device.profile().Arch()}));
+    ATUNNER_TRY(CompileOutcome outcome,
+                compiler.Compile({kernel.source, EntriesOf(kernel.plan), device.profile().Arch()}));
     if (!outcome.ok()) return Invalid("the kernel does not compile: " + outcome.error);
     Runner runner(device, kernel.plan, spec);
     ATUNNER_TRY(runner.module_, device.Load(*outcome.module));
@@ -55,15 +56,17 @@ class Runner {
   Runner(Device& device, const LaunchPlan& plan, const KernelSpec& spec)
       : device_(device), plan_(plan), spec_(spec) {}
 
-  /// Blocks in all parts of the grid, at irregular distances. False if that was done before, or if
-  /// there are several launches, of which later ones need all that earlier ones write.
+  /// Blocks in all parts of the grid, at irregular distances: some, and after that few. False if
+  /// those were too many, or if there are several launches, of which later ones need all that
+  /// earlier ones write.
   bool ChooseBlocks(const BoundPlan& plan) {
-    if (!blocks_.empty() || plan.steps.size() != 1) return false;
     const uint64_t all = plan.steps.front().shape.grid.Count();
-    if (all <= kFewBlocks) return false;
-    Random random(kFewBlocks);
-    for (uint64_t i = 0; i < kFewBlocks; ++i) {
-      const uint64_t from = all * i / kFewBlocks, to = all * (i + 1) / kFewBlocks;
+    const uint64_t count = blocks_.empty() ? std::min(kSomeBlocks, all / 2) : kFewBlocks;
+    if (plan.steps.size() != 1 || count < kFewBlocks || blocks_.size() == kFewBlocks) return false;
+    blocks_.clear();
+    Random random(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t from = all * i / count, to = all * (i + 1) / count;
       blocks_.push_back(from + random.Below(to - from));
     }
     return true;
@@ -109,10 +112,20 @@ class Runner {
   std::vector<uint64_t> blocks_;  ///< that run; empty: all
 };
 
+/// The task with random floats in the place of captured ones and of constants, unless the program
+/// promises their values: otherwise all runs would have the same.
+KernelSpec WithRandomFloats(KernelSpec spec) {
+  for (ArgSpec& arg : spec.args) {
+    const bool same = arg.fill.kind == Fill::Kind::kBlob || StatesValues(arg.fill.kind);
+    if (IsFloat(arg.dtype) && same && !IsExact(arg.fill)) arg.fill = {};
+  }
+  return spec;
+}
+
 }  // namespace
 
-Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec,
-                           const Dims& dims, Device& device, Compiler& compiler) {
+Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec, const Dims& dims,
+                           Device& device, Compiler& compiler) {
   // Small values show what is added to variances, positive ones what has another sign.
   constexpr double kSmall = 1.0 / 256;
   struct Draw {
@@ -122,7 +135,8 @@ Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec,
   const Draw draws[] = {{{InputFamily::kNormal, 11, false, {}}, 1},
                         {{InputFamily::kNormal, 12, false, {}}, kSmall},
                         {{InputFamily::kUniform, 13, false, {}}, 1}};
-  ATUNNER_TRY(Runner runner, Runner::Make(kernel, spec, dims, device, compiler));
+  const KernelSpec drawn = WithRandomFloats(spec);
+  ATUNNER_TRY(Runner runner, Runner::Make(kernel, drawn, dims, device, compiler));
   Samples samples;
   for (const Draw& draw : draws) {
     ATUNNER_TRY(Sample sample, runner.Run(draw.instance, draw.scale));

@@ -29,7 +29,7 @@ struct Samples {
 /// One run each with ordinary, small, and positive inputs. Of a kernel that takes more than about a
 /// second on the virtual GPU a few blocks run. kInvalidInput where the kernel does not compile or
 /// complete, and where even these take too long.
-Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec,
-                                       const Dims& dims, Device& device, Compiler& compiler);
+Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec, const Dims& dims,
+                           Device& device, Compiler& compiler);
 
 }  // namespace atunner::recognition

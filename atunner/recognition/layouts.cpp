@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/recognition/hypothesis.h"
+#include "atunner/recognition/kinds.h"
 
 namespace atunner::recognition {
 namespace {

@@ -1,4 +1,4 @@
-// Products of two matrices, of batches of them, and of a matrix and a vector.
+// Products of two matrices, of batches of them, of a matrix and a vector, and of two vectors.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/recognition/hypothesis.h"
+#include "atunner/recognition/kinds.h"
 
 namespace atunner::recognition {
 namespace {
@@ -63,9 +63,35 @@ struct Operands {
   const BufferFact *a, *b;
 };
 
+/// What follows a product in a layer of a network.
+struct Tail {
+  const BufferFact* bias = nullptr;  ///< one number for each column of the result
+  bool relu = false;
+
+  std::string Form() const {
+    return (bias == nullptr ? "" : " plus " + bias->name) + (relu ? ", at least 0" : "");
+  }
+  std::string After(HypothesisWriter& writer, std::string value, int64_t columns) const {
+    if (bias != nullptr)
+      value = writer.Line(value + " + " + writer.Wide(writer.Input(*bias, {columns}), *bias));
+    return relu ? writer.Line(fmt::format("maximum({}, 0)", value)) : value;
+  }
+};
+
+/// None first.
+std::vector<Tail> TailsOf(const Facts& facts, const Operands& of, int64_t columns) {
+  std::vector<Tail> tails{{nullptr, false}, {nullptr, true}};
+  for (const BufferFact* input : facts.Inputs()) {
+    if (input == of.a || input == of.b || input->elements != columns) continue;
+    tails.push_back({input, false});
+    tails.push_back({input, true});
+  }
+  return tails;
+}
+
 /// The product in all ways of being transposed, with one epilogue.
 void AddProducts(const Facts& facts, const Operands& of, const ProductSizes& sizes,
-                 const std::string& batch_name, const Epilogue& epilogue,
+                 const std::string& batch_name, const Epilogue& epilogue, const Tail& tail,
                  std::vector<Hypothesis>& all) {
   const BufferFact& output = *facts.Output();
   const Side result = ResultOf(sizes);
@@ -74,9 +100,9 @@ void AddProducts(const Facts& facts, const Operands& of, const ProductSizes& siz
       if ((sizes.m == 1 && !a_by_rows) || (sizes.n == 1 && !b_by_rows)) continue;
       const Side a = SideOf(sizes, 'm', sizes.m, a_by_rows),
                  b = SideOf(sizes, 'n', sizes.n, !b_by_rows);
-      const std::string form =
-          fmt::format("{}[{}] · {}[{}]{}{}", of.a->name, a.letters, of.b->name, b.letters,
-                      batch_name.empty() ? "" : ", batches: " + batch_name, epilogue.form);
+      const std::string form = fmt::format(
+          "{}[{}] · {}[{}]{}{}{}", of.a->name, a.letters, of.b->name, b.letters,
+          batch_name.empty() ? "" : ", batches: " + batch_name, epilogue.form, tail.Form());
       const bool vector = sizes.m == 1 || sizes.n == 1;
       HypothesisWriter writer(vector ? "product of a matrix and a vector" : "product of matrices",
                               form);
@@ -87,8 +113,9 @@ void AddProducts(const Facts& facts, const Operands& of, const ProductSizes& siz
       const std::string product = writer.Line(
           fmt::format("contract({}, {}, equation=\"{},{}->{}\"{})", x, y, a.letters, b.letters,
                       result.letters, as));
-      const bool plain = epilogue.form.empty();
-      const std::string wide = plain ? product : writer.Wide(product, output);
+      const bool plain = epilogue.form.empty() && tail.Form().empty();
+      const std::string wide = tail.After(writer, plain ? product : writer.Wide(product, output),
+                                          result.shape.back());
       all.push_back(Finish(std::move(writer), facts, wide, epilogue, result.shape));
     }
   }
@@ -115,6 +142,18 @@ std::vector<Batches> BatchesOf(const Facts& facts, const Operands& of) {
   return found;
 }
 
+void AddDotProduct(const Facts& facts, const Operands& of, const Epilogue& epilogue,
+                   std::vector<Hypothesis>& all) {
+  HypothesisWriter writer("product of two vectors",
+                          fmt::format("{} · {}{}", of.a->name, of.b->name, epilogue.form));
+  const std::vector<int64_t> shape{of.a->elements};
+  const std::string a = writer.Wide(writer.Input(*of.a, shape), *of.a),
+                    b = writer.Wide(writer.Input(*of.b, shape), *of.b);
+  const std::string products = writer.Line(fmt::format("{} * {}", a, b));
+  const std::string sum = writer.Line(fmt::format("reduce_sum({}, axes=[0], keep=true)", products));
+  all.push_back(Finish(std::move(writer), facts, sum, epilogue, {1}));
+}
+
 }  // namespace
 
 std::vector<Hypothesis> ProductHypotheses(const Facts& facts) {
@@ -126,8 +165,14 @@ std::vector<Hypothesis> ProductHypotheses(const Facts& facts) {
     for (const BufferFact* a : inputs) {
       for (const BufferFact* b : inputs) {
         if (a == b || a->dtype != b->dtype) continue;
-        for (const Batches& batches : BatchesOf(facts, {a, b}))
-          AddProducts(facts, {a, b}, batches.sizes, batches.name, epilogue, all);
+        for (const Batches& batches : BatchesOf(facts, {a, b})) {
+          for (const Tail& tail : TailsOf(facts, {a, b}, batches.sizes.n)) {
+            if (epilogue.form.empty() || tail.Form().empty())
+              AddProducts(facts, {a, b}, batches.sizes, batches.name, epilogue, tail, all);
+          }
+        }
+        if (output.elements == 1 && a->elements == b->elements && a < b)
+          AddDotProduct(facts, {a, b}, epilogue, all);
       }
     }
   }

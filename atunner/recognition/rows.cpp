@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "atunner/recognition/hypothesis.h"
+#include "atunner/recognition/kinds.h"
 
 namespace atunner::recognition {
 namespace {
@@ -41,14 +41,14 @@ void AddReductions(const Facts& facts, const BufferFact& x, bool columns,
   for (const Epilogue& epilogue : EpiloguesOf(facts)) {
     for (const Reduction& reduction : kReductions) {
       const char* what = outer == 1 ? "all elements" : columns ? "columns" : "rows";
-      HypothesisWriter writer(fmt::format("{} of {}", reduction.name, what),
-                              fmt::format("{} of {} of {}{}", reduction.name, what, x.name,
-                                          epilogue.form));
+      HypothesisWriter writer(
+          fmt::format("{} of {}", reduction.name, what),
+          fmt::format("{} of {} of {}{}", reduction.name, what, x.name, epilogue.form));
       const std::string wide = writer.Wide(writer.Input(x, shape), x);
       const std::string element = Of(reduction.before, wide);
       const std::string from = element == wide ? wide : writer.Line(element);
-      const std::string reduced =
-          writer.Line(fmt::format("reduce_{}({}, axes=[{}])", reduction.op, from, columns ? 0 : 1));
+      const std::string reduced = writer.Line(
+          fmt::format("reduce_{}({}, axes=[{}])", reduction.op, from, columns ? 0 : 1));
       const std::string value = Of(reduction.behind, reduced);
       all.push_back(Finish(std::move(writer), facts,
                            value == reduced || epilogue.form.empty() ? value : "(" + value + ")",
@@ -70,14 +70,13 @@ void AddArgExtremes(const Facts& facts, const BufferFact& x, std::vector<Hypothe
 void AddScans(const Facts& facts, const BufferFact& x, const SizeFact& length,
               std::vector<Hypothesis>& all) {
   for (const bool exclusive : {false, true}) {
-    const std::string form = fmt::format("{} running sum of {} by {}",
-                                         exclusive ? "exclusive" : "inclusive", x.name,
-                                         length.name);
+    const std::string form = fmt::format(
+        "{} running sum of {} by {}", exclusive ? "exclusive" : "inclusive", x.name, length.name);
     HypothesisWriter writer("running sum", form);
-    const std::string wide =
-        writer.Wide(writer.Input(x, {x.elements / length.value, length.value}), x);
-    const std::string sums = writer.Line(fmt::format("scan_sum({}, axis=1, exclusive={})", wide,
-                                                     exclusive ? "true" : "false"));
+    const std::string wide = writer.Wide(writer.Input(x, {x.elements / length.value, length.value}),
+                                         x);
+    const std::string sums = writer.Line(
+        fmt::format("scan_sum({}, axis=1, exclusive={})", wide, exclusive ? "true" : "false"));
     all.push_back(std::move(writer).Output(*facts.Output(), sums));
   }
 }
@@ -99,9 +98,8 @@ void AddSoftmax(const Facts& facts, const RowInput& row, std::vector<Hypothesis>
     const std::string most = writer.Line(fmt::format("reduce_max({}, axes=[-1], keep=true)", x));
     const std::string power = writer.Line(fmt::format("exp({} - {})", x, most));
     const std::string sum = writer.Line(fmt::format("reduce_sum({}, axes=[-1], keep=true)", power));
-    const std::string value = writer.Line(
-        logarithm ? fmt::format("{} - {} - log({})", x, most, sum)
-                  : fmt::format("{} / {}", power, sum));
+    const std::string value = writer.Line(logarithm ? fmt::format("{} - {} - log({})", x, most, sum)
+                                                    : fmt::format("{} / {}", power, sum));
     all.push_back(std::move(writer).Output(*facts.Output(), value));
   }
 }
@@ -146,18 +144,18 @@ std::string WithAffine(HypothesisWriter& writer, const Affine& affine, int64_t l
 void AddNorm(const Facts& facts, const RowInput& row, bool centred, const FactorFact& epsilon,
              const Affine& affine, std::vector<Hypothesis>& all) {
   const std::string name = centred ? "layer normalisation" : "root mean square normalisation";
-  HypothesisWriter writer =
-      row.Writer(name, fmt::format(" with {}, weight {}, bias {}", epsilon.name,
-                                   affine.weight != nullptr ? affine.weight->name : "none",
-                                   affine.bias != nullptr ? affine.bias->name : "none"));
+  HypothesisWriter writer = row.Writer(
+      name, fmt::format(" with {}, weight {}, bias {}", epsilon.name,
+                        affine.weight != nullptr ? affine.weight->name : "none",
+                        affine.bias != nullptr ? affine.bias->name : "none"));
   std::string x = writer.Wide(writer.Input(row.x, row.Shape()), row.x);
   if (centred) {
     const std::string mean = writer.Line(fmt::format("reduce_mean({}, axes=[-1], keep=true)", x));
     x = writer.Line(fmt::format("{} - {}", x, mean));
   }
   const std::string square = writer.Line(fmt::format("{0} * {0}", x));
-  const std::string variance =
-      writer.Line(fmt::format("reduce_mean({}, axes=[-1], keep=true)", square));
+  const std::string variance = writer.Line(
+      fmt::format("reduce_mean({}, axes=[-1], keep=true)", square));
   std::string value = fmt::format("{} * rsqrt({} + {})", x, variance, NumberText(epsilon.value));
   value = WithAffine(writer, affine, row.length.value, value);
   all.push_back(std::move(writer).Output(*facts.Output(), writer.Line(value)));

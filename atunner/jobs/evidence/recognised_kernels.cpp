@@ -14,7 +14,7 @@
 namespace atunner::jobs {
 namespace {
 
-constexpr size_t kMostOffered = 6;    // at a time: as many as a rewrite has forms
+constexpr size_t kMostOffered = 6;     // at a time: as many as a rewrite has forms
 constexpr uint64_t kMostRanked = 500;  // configurations whose cost is asked
 
 /// The plan with the names of the user's arguments in place of the graph's.
@@ -59,7 +59,8 @@ Result<std::unique_ptr<RecognisedKernels>> RecognisedKernels::Find(const Schedul
 }
 
 std::string RecognisedKernels::Describe() const {
-  return hypothesis_.name + ": " + hypothesis_.form;
+  const bool named = hypothesis_.form.starts_with(hypothesis_.name);
+  return named ? hypothesis_.form : hypothesis_.name + ": " + hypothesis_.form;
 }
 
 double RecognisedKernels::CostOf(uint64_t index) const {

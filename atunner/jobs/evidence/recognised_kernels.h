@@ -33,7 +33,7 @@ class RecognisedKernels {
                                                          const RenderedKernel& own,
                                                          const Target& target, Compiler& compiler);
 
-  /// "product of matrices: a[mk] · b[kn]".
+  /// "product of matrices: a[mk] · b[kn]", "softmax of in by cols".
   std::string Describe() const;
   /// The family's first choice, and others that its costs say are fast.
   std::vector<OfferedKernel> First() const;

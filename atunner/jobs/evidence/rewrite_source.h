@@ -5,8 +5,9 @@
 //         └──────────── the fastest of them that the judge found right ◄───────────┘
 //
 // It ends when a round gains less than 2 %, or after kMostRounds. Where the kernel was recognised
-// as an operator, kernels of our families for it are proposed in the first round; if one of them
-// becomes the best, its neighbours are the ideas of the next.
+// as an operator, kernels of our families for it are proposed in the first round, too, and in the
+// next ones the neighbours of the fastest of them. The user's source goes on being rewritten
+// beside, so that there is a change of the file, whichever is faster.
 #pragma once
 
 #include <functional>
@@ -16,10 +17,12 @@
 #include <vector>
 
 #include "atunner/jobs/evidence/explain.h"
-#include "atunner/jobs/evidence/recognised_kernels.h"
 #include "atunner/search/candidate_source.h"
 
 namespace atunner::jobs {
+
+struct OfferedKernel;
+class RecognisedKernels;
 
 /// One idea of one round, in one of its forms.
 struct TriedIdea {
@@ -65,15 +68,16 @@ class RewriteSource : public CandidateSource {
  private:
   bool RoundEnded() const;
   void BeginRound();
-  /// The ideas against what the profile of the best kernel shows; false if it has none.
-  bool ProposeRewrites();
-  void Propose(const Idea& idea, const rewrites::Proposal& proposal);
-  void ProposeOffers(const std::vector<OfferedKernel>& offers);
+  /// The ideas against what the kernel's profile shows; false if it has none.
+  bool ProposeRewrites(const Digest& from);
+  void Propose(const Idea& idea, const rewrites::Proposal& proposal, const Digest& from);
+  /// The kernels of the operator; those near `from`, if there is one.
+  void ProposeOffers(const std::optional<Digest>& from);
   void Add(const Idea& idea, const std::string& detail, const rewrites::GridChange& grid,
            Candidate candidate, RewrittenKernel kernel);
   std::optional<double> ObjectiveOf(const Digest& id) const;
-  /// The fastest kernel that is known to be right.
-  Digest Best() const;
+  /// The fastest kernel that is known to be right: of the user's source, or of the operator.
+  std::optional<Digest> Best(bool offered) const;
 
   const KernelSpec& spec_;
   Profiler profiler_;
@@ -83,7 +87,8 @@ class RewriteSource : public CandidateSource {
   std::map<Digest, std::optional<double>> results_;  ///< of all candidates of the session
   std::vector<TriedIdea> ideas_;
   std::vector<Candidate> waiting_;  ///< to be asked for
-  std::optional<Digest> base_;      ///< of the round
+  /// The objectives at the beginning of the round, of the user's source and of the operator
+  std::optional<double> rewritten_before_, offered_before_;
   int round_ = 0;
   std::string stop_reason_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "atunner/jobs/evidence/kernel_profiler.h"
+#include "atunner/jobs/evidence/recognised_kernels.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
 
@@ -38,7 +39,8 @@ class RewrittenSchedule : public ScheduleTemplate {
   /// one size.
   std::vector<Dims> CheckDimsOfKernel(const Candidate& candidate) const override {
     const RewrittenKernel* known = source_ == nullptr ? nullptr : source_->Find(candidate.id);
-    return known != nullptr && !known->offered ? whole_.CheckDims(whole_.Default()) : std::vector<Dims>{};
+    return known != nullptr && !known->offered ? whole_.CheckDims(whole_.Default())
+                                               : std::vector<Dims>{};
   }
 
  private:
@@ -59,7 +61,7 @@ std::unique_ptr<RecognisedKernels> RecognisedIn(const ScheduleTemplate& schedule
     events(NoteEvent{"the kernel was not compared with operators: " + found.error().what});
     return nullptr;
   }
-  if (*found) events(NoteEvent{"the kernel is a " + (*found)->Describe()});
+  if (*found) events(NoteEvent{"the kernel was recognised as " + (*found)->Describe()});
   return *std::move(found);
 }
 
