@@ -17,8 +17,9 @@
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture trace http"
         "cuda_text shadow importers planning workflow knowledge llm queue" "operators"
-        "intake codegen vgpu verify report replay" "measure evidence fusion" "judge rewrites"
-        "tune" "jobs" "agents platform mcp" "wiring program runtime" "recorder serve" "cli")
+        "intake codegen vgpu verify report replay" "measure evidence fusion recognition"
+        "judge rewrites" "tune" "jobs" "agents platform mcp" "wiring program runtime"
+        "recorder serve" "cli")
   string(REPLACE " " ";" rooms "${rooms}")
   foreach(room ${rooms})
     set(ATUNNER_LAYER_${room} ${layer})

@@ -49,8 +49,10 @@ struct RewriteRecord {
   std::string stop_reason;
   std::vector<IdeaRecord> ideas;
   std::vector<RewriteStep> steps;
-  std::string diff;  ///< of the user's file; "" if nothing was gained
-  std::string note;  ///< why the diff is of the device code alone; "" if it is not
+  std::string diff;  ///< of the user's file; "" if no rewrite gained anything
+  /// Why the diff is of the device code alone, and that it is not the winner where that is the
+  /// kernel of an operator; "" otherwise
+  std::string note;
 };
 
 /// The record of a finished run. `file_text`: the user's file; "" if it is not known.

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
 #include <utility>
+
+#include "atunner/jobs/evidence/recognised_kernels.h"
 
 namespace atunner::jobs {
 namespace {
@@ -14,8 +16,8 @@ constexpr double kLeastGain = 1.02;  // of a round
 }  // namespace
 
 RewriteSource::RewriteSource(const Candidate& own, RenderedKernel kernel, const KernelSpec& spec,
-                             Profiler profiler)
-    : spec_(spec), profiler_(std::move(profiler)), own_(own.id) {
+                             Profiler profiler, const RecognisedKernels* recognised)
+    : spec_(spec), profiler_(std::move(profiler)), recognised_(recognised), own_(own.id) {
   kernels_[own_].kernel = std::move(kernel);
 }
 
@@ -29,11 +31,13 @@ std::optional<double> RewriteSource::ObjectiveOf(const Digest& id) const {
   return found == results_.end() ? std::nullopt : found->second;
 }
 
-Digest RewriteSource::Best() const {
-  const auto time = [&](const auto& entry) {
-    return ObjectiveOf(entry.first).value_or(std::numeric_limits<double>::infinity());
-  };
-  return std::ranges::min_element(kernels_, {}, time)->first;
+std::optional<Digest> RewriteSource::Best(bool offered) const {
+  std::optional<Digest> best;
+  for (const auto& [id, kernel] : kernels_) {
+    if (kernel.offered.has_value() != offered || !ObjectiveOf(id)) continue;
+    if (!best || *ObjectiveOf(id) < *ObjectiveOf(*best)) best = id;
+  }
+  return best;
 }
 
 bool RewriteSource::RoundEnded() const {
@@ -60,13 +64,20 @@ void RewriteSource::Tell(const CandidateResult& result) {
 }
 
 void RewriteSource::BeginRound() {
-  const Digest best = Best();
-  const auto now = ObjectiveOf(best);
-  if (!now) {
+  const auto rewritten = Best(false), offered = Best(true);
+  if (!rewritten) {
     stop_reason_ = "the kernel itself was refused";
     return;
   }
-  if (base_ && *ObjectiveOf(*base_) < *now * kLeastGain) {
+  const auto gains = [this](std::optional<double>& before, const std::optional<Digest>& best) {
+    const std::optional<double> now = best ? ObjectiveOf(*best) : std::nullopt;
+    const bool gained = now && (!before || *before >= *now * kLeastGain);
+    before = now;
+    return gained;
+  };
+  const bool rewriting_gains = gains(rewritten_before_, rewritten),
+             operator_gains = gains(offered_before_, offered);
+  if (!rewriting_gains && !operator_gains) {
     stop_reason_ = fmt::format("round {} gained less than 2 %", round_);
     return;
   }
@@ -74,31 +85,61 @@ void RewriteSource::BeginRound() {
     stop_reason_ = fmt::format("{} rounds", kMostRounds);
     return;
   }
-  base_ = best;
-  RewrittenKernel& kernel = kernels_[best];
-  auto profile = profiler_(kernel.kernel);
-  if (!profile) {
-    stop_reason_ = "the best kernel has no profile: " + profile.error().ToString();
-    return;
-  }
-  kernel.profile = *std::move(profile);
-  const RenderedKernel from = kernel.kernel;
-  for (const Idea& idea : IdeasFor(from, spec_, *kernel.profile)) {
-    if (idea.proposals.empty()) ideas_.push_back({round_, idea, "", {}, std::nullopt, {}});
-    for (const rewrites::Proposal& proposal : idea.proposals) Propose(idea, proposal);
-  }
+  if (rewriting_gains && !ProposeRewrites(*rewritten)) return;
+  if (recognised_ != nullptr && (round_ == 1 || operator_gains)) ProposeOffers(offered);
   if (waiting_.empty()) stop_reason_ = fmt::format("round {} had no new idea", round_);
 }
 
-void RewriteSource::Propose(const Idea& idea, const rewrites::Proposal& proposal) {
-  RenderedKernel changed = With(kernels_[*base_].kernel, proposal);
+bool RewriteSource::ProposeRewrites(const Digest& from) {
+  RewrittenKernel& kernel = kernels_[from];
+  auto profile = profiler_(kernel.kernel);
+  if (!profile) {
+    stop_reason_ = "the best kernel has no profile: " + profile.error().ToString();
+    return false;
+  }
+  kernel.profile = *std::move(profile);
+  for (const Idea& idea : IdeasFor(kernel.kernel, spec_, *kernel.profile)) {
+    if (idea.proposals.empty()) ideas_.push_back({round_, idea, "", {}, std::nullopt, {}});
+    for (const rewrites::Proposal& proposal : idea.proposals) Propose(idea, proposal, from);
+  }
+  return true;
+}
+
+void RewriteSource::Propose(const Idea& idea, const rewrites::Proposal& proposal,
+                            const Digest& from) {
+  RenderedKernel changed = With(kernels_[from].kernel, proposal);
   Candidate candidate = MakeSourceCandidate(changed,
-                                            {"rewrite:" + idea.rewrite, idea.reason, base_});
-  TriedIdea tried{round_,        idea,         proposal.detail,
-                  proposal.grid, candidate.id, ObjectiveOf(candidate.id)};
-  tried.idea.proposals.clear();
+                                            {"rewrite:" + idea.rewrite, idea.reason, from});
+  Add(idea, proposal.detail, proposal.grid, std::move(candidate), {std::move(changed), from});
+}
+
+/// What they are against is what the user's kernel shows. They come before the rewrites, of which
+/// there may be more than the budget allows.
+void RewriteSource::ProposeOffers(const std::optional<Digest>& from) {
+  const RewrittenKernel& own = kernels_[own_];
+  Idea idea{kOperatorKernel, "the kernel computes the " + recognised_->Describe()};
+  if (own.profile) idea.removes = own.profile->findings.front().bottleneck;
+  const Digest parent = from.value_or(own_);
+  std::vector<Candidate> rewrites = std::exchange(waiting_, {});
+  for (const OfferedKernel& offer :
+       from ? recognised_->Near(*kernels_[parent].offered) : recognised_->First()) {
+    Candidate candidate = MakeSourceCandidate(
+        offer.kernel, {std::string("recognised:") + kOperatorKernel, idea.reason, parent});
+    Add(idea, offer.configuration, {}, std::move(candidate),
+        {offer.kernel, parent, 0, {}, offer.index});
+  }
+  waiting_.insert(waiting_.end(), std::make_move_iterator(rewrites.begin()),
+                  std::make_move_iterator(rewrites.end()));
+}
+
+void RewriteSource::Add(const Idea& idea, const std::string& detail,
+                        const rewrites::GridChange& grid, Candidate candidate,
+                        RewrittenKernel kernel) {
   if (kernels_.contains(candidate.id)) return;  // the same text by other ideas
-  kernels_[candidate.id] = {std::move(changed), base_, ideas_.size(), {}};
+  TriedIdea tried{round_, idea, detail, grid, candidate.id, ObjectiveOf(candidate.id)};
+  tried.idea.proposals.clear();
+  kernel.idea = ideas_.size();
+  kernels_[candidate.id] = std::move(kernel);
   ideas_.push_back(std::move(tried));
   // An earlier session of the run may have judged it.
   if (!results_.contains(candidate.id)) waiting_.push_back(std::move(candidate));

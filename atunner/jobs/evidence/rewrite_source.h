@@ -4,7 +4,10 @@
 //         ▲                                                                        │
 //         └──────────── the fastest of them that the judge found right ◄───────────┘
 //
-// It ends when a round gains less than 2 %, or after kMostRounds.
+// It ends when a round gains less than 2 %, or after kMostRounds. Where the kernel was recognised
+// as an operator, kernels of our families for it are proposed in the first round, too, and in the
+// next ones the neighbours of the fastest of them. The user's source goes on being rewritten
+// beside, so that there is a change of the file, whichever is faster.
 #pragma once
 
 #include <functional>
@@ -17,6 +20,9 @@
 #include "atunner/search/candidate_source.h"
 
 namespace atunner::jobs {
+
+struct OfferedKernel;
+class RecognisedKernels;
 
 /// One idea of one round, in one of its forms.
 struct TriedIdea {
@@ -34,6 +40,8 @@ struct RewrittenKernel {
   std::optional<Digest> parent;          ///< nullopt: the user's own
   size_t idea = 0;                       ///< index of the TriedIdea that made it
   std::optional<LaunchProfile> profile;  ///< of those from which a round began
+  /// The configuration of the recognised operator's schedule; nullopt: the source is the user's
+  std::optional<uint64_t> offered = {};
 };
 
 class RewriteSource : public CandidateSource {
@@ -41,9 +49,12 @@ class RewriteSource : public CandidateSource {
   static constexpr int kMostRounds = 4;
   using Profiler = std::function<Result<LaunchProfile>(const RenderedKernel&)>;
 
-  /// `own`: the candidate that is the user's kernel, and its text.
+  /// What TriedIdea calls the kernel of a recognised operator.
+  static constexpr const char* kOperatorKernel = "operator-kernel";
+
+  /// `own`: the candidate that is the user's kernel, and its text. `recognised` may be null.
   RewriteSource(const Candidate& own, RenderedKernel kernel, const KernelSpec& spec,
-                Profiler profiler);
+                Profiler profiler, const RecognisedKernels* recognised);
 
   std::vector<Candidate> Ask(size_t n) override;
   void Tell(const CandidateResult& result) override;
@@ -57,19 +68,27 @@ class RewriteSource : public CandidateSource {
  private:
   bool RoundEnded() const;
   void BeginRound();
-  void Propose(const Idea& idea, const rewrites::Proposal& proposal);
+  /// The ideas against what the kernel's profile shows; false if it has none.
+  bool ProposeRewrites(const Digest& from);
+  void Propose(const Idea& idea, const rewrites::Proposal& proposal, const Digest& from);
+  /// The kernels of the operator; those near `from`, if there is one.
+  void ProposeOffers(const std::optional<Digest>& from);
+  void Add(const Idea& idea, const std::string& detail, const rewrites::GridChange& grid,
+           Candidate candidate, RewrittenKernel kernel);
   std::optional<double> ObjectiveOf(const Digest& id) const;
-  /// The fastest kernel that is known to be right.
-  Digest Best() const;
+  /// The fastest kernel that is known to be right: of the user's source, or of the operator.
+  std::optional<Digest> Best(bool offered) const;
 
   const KernelSpec& spec_;
   Profiler profiler_;
+  const RecognisedKernels* recognised_;
   Digest own_;
   std::map<Digest, RewrittenKernel> kernels_;
   std::map<Digest, std::optional<double>> results_;  ///< of all candidates of the session
   std::vector<TriedIdea> ideas_;
   std::vector<Candidate> waiting_;  ///< to be asked for
-  std::optional<Digest> base_;      ///< of the round
+  /// The objectives at the beginning of the round, of the user's source and of the operator
+  std::optional<double> rewritten_before_, offered_before_;
   int round_ = 0;
   std::string stop_reason_;
 };

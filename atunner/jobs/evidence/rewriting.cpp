@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "atunner/jobs/evidence/kernel_profiler.h"
+#include "atunner/jobs/evidence/recognised_kernels.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
 
@@ -34,10 +35,12 @@ class RewrittenSchedule : public ScheduleTemplate {
   ValidSizes FreeSizes(const Configuration& one) const override {
     return whole_.FreeSizes(Of(one));
   }
-  /// A rewrite keeps the sizes that the user's kernel is valid at.
+  /// A rewrite keeps the sizes that the user's kernel is valid at; an operator's kernel is made for
+  /// one size.
   std::vector<Dims> CheckDimsOfKernel(const Candidate& candidate) const override {
-    const bool known = source_ != nullptr && source_->Find(candidate.id) != nullptr;
-    return known ? whole_.CheckDims(whole_.Default()) : std::vector<Dims>{};
+    const RewrittenKernel* known = source_ == nullptr ? nullptr : source_->Find(candidate.id);
+    return known != nullptr && !known->offered ? whole_.CheckDims(whole_.Default())
+                                               : std::vector<Dims>{};
   }
 
  private:
@@ -49,6 +52,19 @@ class RewrittenSchedule : public ScheduleTemplate {
   const RewriteSource* source_ = nullptr;
 };
 
+/// nullptr if the kernel is no operator that we have kernels for.
+std::unique_ptr<RecognisedKernels> RecognisedIn(const ScheduleTemplate& schedule,
+                                                const RenderedKernel& own, const Target& target,
+                                                Compiler& compiler, const EventSink& events) {
+  auto found = RecognisedKernels::Find(schedule, own, target, compiler);
+  if (!found) {
+    events(NoteEvent{"the kernel was not compared with operators: " + found.error().what});
+    return nullptr;
+  }
+  if (*found) events(NoteEvent{"the kernel was recognised as " + (*found)->Describe()});
+  return *std::move(found);
+}
+
 }  // namespace
 
 Result<RewriteResult> RewriteSchedule(const ScheduleTemplate& schedule, const Path& file,
@@ -59,8 +75,9 @@ Result<RewriteResult> RewriteSchedule(const ScheduleTemplate& schedule, const Pa
   ATUNNER_TRY(RenderedKernel own, schedule.Render(schedule.Default()));
   ATUNNER_TRY(const auto compiler, services.compilers.Open(options.compile_timeout_seconds));
   const RewriteSource::Profiler profiler = KernelProfiler(schedule.spec(), target, *compiler);
+  const auto recognised = RecognisedIn(schedule, own, target, *compiler, events);
   RewriteSource source(MakeCandidate(searched.space(), searched.Default(), {"default", ""}),
-                       std::move(own), schedule.spec(), profiler);
+                       std::move(own), schedule.spec(), profiler, recognised.get());
   searched.Accept(source);
   ATUNNER_TRY(TuningResult tuned, TuneTemplate(searched, target, options, services, events,
                                                std::move(stop), {&source}));

@@ -432,6 +432,30 @@ Status CopySymbols(Device& device, LoadedModule& module, const BoundPlan& plan) 
   return {};
 }
 
+namespace {
+
+/// What a later launch of a plan adds to the outcome of the earlier ones: its own end, and the sums
+/// and writes of all.
+void Append(LaunchOutcome later, LaunchOutcome& all) {
+  later.blocks_executed += all.blocks_executed;
+  later.warp_instructions += all.warp_instructions;
+  later.printed.insert(0, all.printed);
+  std::vector<AddressRange>& written = later.written;
+  written.insert(written.end(), all.written.begin(), all.written.end());
+  std::ranges::sort(written, {}, &AddressRange::begin);
+  size_t kept = 0;
+  for (const AddressRange& range : written) {
+    if (kept > 0 && range.begin <= written[kept - 1].end)
+      written[kept - 1].end = std::max(written[kept - 1].end, range.end);
+    else
+      written[kept++] = range;
+  }
+  written.resize(kept);
+  all = std::move(later);
+}
+
+}  // namespace
+
 Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundPlan& plan,
                               const LaunchOptions& options) {
   ATUNNER_RETURN_IF_ERROR(PutTables(device, plan));
@@ -439,8 +463,7 @@ Result<LaunchOutcome> RunPlan(Device& device, LoadedModule& module, const BoundP
   for (const BoundStep& step : plan.steps) {
     ATUNNER_TRY(LaunchOutcome outcome,
                 device.Launch(module, step.entry, step.shape, step.args, options));
-    outcome.blocks_executed += all.blocks_executed;
-    all = std::move(outcome);
+    Append(std::move(outcome), all);
     if (!all.completed()) break;
   }
   if (all.completed()) ATUNNER_RETURN_IF_ERROR(FetchOutputs(device, module, plan));

@@ -88,6 +88,22 @@ TEST_F(OwnSizeTest, AnotherBlockSizeIsCorrectIfAllBlocksRan) {
   }
 }
 
+TEST_F(OwnSizeTest, WhatEachOfSeveralLaunchesWritesCounts) {
+  LaunchPlan halves = PlanOf("ceil_div(n, 64)", "64");
+  halves.steps.push_back(halves.steps.front());
+  halves.steps.front().entry = "first";
+  const auto half = [](const char* name, const char* condition) {
+    return fmt::format(
+        "extern \"C\" __global__ void {}(const float* x, float* y, int n) {{ {} if (i < n && {}) "
+        "y[i] = 2 * x[i] + 1; }}\n",
+        name, kIndex, condition);
+  };
+  const std::string first = half("first", "i % 2 == 0"), last = half("k", "i % 2 == 1");
+  EXPECT_EQ(Judge(spec_, first + last, halves).kind, VerdictKind::kCorrect);
+  const std::string less = half("first", "i % 2 == 0 && i != 7000");
+  EXPECT_EQ(Judge(spec_, less + last, halves).kind, VerdictKind::kNotWritten);
+}
+
 TEST_F(OwnSizeTest, ElementsThatAreLeftOutAreFound) {
   const std::string whole_if = std::string(kIndex) + "if (i < n && {}) y[i] = 2 * x[i] + 1;";
   const std::vector<std::pair<std::string, LaunchPlan>> wrong = {

@@ -58,7 +58,7 @@ void PrintDiff(const jobs::RewriteRecord& record) {
   fmt::print("{} on {}: ", Printable(record.kernel), record.device);
   PrintSummary(record);
   for (const jobs::RewriteStep& step : record.steps) PrintStep(step, record);
-  if (!record.note.empty()) fmt::print("\nthe diff is of the device code: {}\n", record.note);
+  if (!record.note.empty()) fmt::print("\n{}\n", record.note);
   fmt::print("\n{}", Printable(record.diff));
 }
 
