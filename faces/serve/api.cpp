@@ -10,6 +10,7 @@
 
 #include "atunner/platform/access.h"
 #include "faces/serve/assets.h"
+#include "faces/serve/gzip.h"
 
 namespace atunner::serve {
 namespace {
@@ -50,6 +51,26 @@ std::string CookieOf(const std::string& cookies) {
 constexpr double kWrongSecretsPerSecond = 0.2;
 constexpr double kWrongSecretsAtOnce = 20;
 
+/// Smaller answers fit into one packet anyway.
+constexpr size_t kLeastToPack = 1400;
+
+bool TakesGzip(const http::Request& request) {
+  return request.headers.Get("Accept-Encoding").find("gzip") != std::string::npos;
+}
+
+/// Only answers to GET: none that shows a new secret is packed with what the client sent.
+void Pack(http::Response& response, const http::Request& request) {
+  const bool plain = !response.headers.Has("Content-Encoding") && response.file.empty() &&
+                     response.stream == nullptr && response.later == nullptr;
+  if (!plain || request.method != "GET" || response.body.size() < kLeastToPack) return;
+  response.headers.Set("Vary", "Accept-Encoding");
+  if (!TakesGzip(request)) return;
+  std::string packed = Packed(response.body);
+  if (packed.empty() || packed.size() >= response.body.size()) return;
+  response.body = std::move(packed);
+  response.headers.Set("Content-Encoding", "gzip");
+}
+
 bool IsApi(const http::Url& url) { return !url.path.empty() && url.path[0] == "api"; }
 
 }  // namespace
@@ -85,7 +106,7 @@ std::optional<http::Response> AssetResponse(const http::Request& request, const 
   response.headers.Set("Content-Security-Policy", kPagePolicy);
   if (request.headers.Get("If-None-Match") == asset->etag) {
     response.status = 304;
-  } else if (request.headers.Get("Accept-Encoding").find("gzip") != std::string::npos) {
+  } else if (TakesGzip(request)) {
     response.headers.Set("Content-Encoding", "gzip");
     response.body = asset->gzip;
   } else {
@@ -240,6 +261,7 @@ http::Response Api::Refuse(int status, const std::string& detail) {
 
 http::Response Api::Finish(http::Response response, const http::Request& request,
                            const Caller& caller, const std::string& request_id) {
+  Pack(response, request);
   response.headers.Set("X-Request-Id", request_id);
   response.headers.Set("X-Content-Type-Options", "nosniff");
   response.headers.Set("Referrer-Policy", "no-referrer");

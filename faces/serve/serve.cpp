@@ -80,6 +80,7 @@ struct Parts {
   std::unique_ptr<platform::Tokens> tokens;
   std::unique_ptr<platform::RunPages> pages;
   std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<knowledge::DocumentIndex> handbook;
 };
 
 Result<Parts> OpenParts(const ServeOptions& options, jobs::Services& services) {
@@ -88,6 +89,7 @@ Result<Parts> OpenParts(const ServeOptions& options, jobs::Services& services) {
   ATUNNER_TRY(parts.queue, queue::SqliteQueue::Open(options.data / "queue.db"));
   ATUNNER_TRY(parts.tokens, platform::Tokens::Open(options.data / "tokens.db"));
   ATUNNER_TRY(parts.pages, platform::RunPages::Open(options.store));
+  ATUNNER_TRY(parts.handbook, knowledge::DocumentIndex::Open(""));  // in memory
   ATUNNER_TRY(parts.audit, AuditLog::Open(options.data / "audit.jsonl"));
   return parts;
 }
@@ -141,10 +143,10 @@ Status Serve(ServeOptions options, jobs::Services& services,
   ATUNNER_RETURN_IF_ERROR(CheckAccess(options, *parts.tokens));
   ATUNNER_TRY(std::string secret, platform::RandomHex(32));
   Log log;
-  ServeContext context{
-      options,  *parts.queue, *parts.pages, *parts.tokens,
-      services, log,          *parts.audit, platform::Uploads(options.data / "uploads"),
-      secret};
+  ServeContext context{options,       *parts.queue,    *parts.pages,
+                       *parts.tokens, *parts.handbook, services,
+                       log,           *parts.audit,    platform::Uploads(options.data / "uploads"),
+                       secret};
   context.begin = services.clock.Now();
   context.hub = std::make_unique<EventHub>(
       *parts.queue, [&context](const std::string& job) { return JobText(job, context); });

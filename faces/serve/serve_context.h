@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "atunner/base/files.h"
 #include "atunner/jobs/requests/services.h"
+#include "atunner/knowledge/document_index.h"
 #include "atunner/mcp/transport/endpoint.h"
 #include "atunner/model/json/json.h"
 #include "atunner/platform/access.h"
@@ -58,10 +60,13 @@ class AuditLog {
   static Result<std::unique_ptr<AuditLog>> Open(const Path& file);
   ~AuditLog();
   void Write(Json fields);
+  /// The last lines as an array, newest first.
+  Result<Json> Last(size_t most) const;
 
  private:
-  explicit AuditLog(int file) : file_(file) {}
+  AuditLog(int file, Path path) : file_(file), path_(std::move(path)) {}
   int file_;
+  Path path_;
 };
 
 /// Who asked for work lately.
@@ -104,6 +109,7 @@ struct ServeContext {
   queue::Queue& queue;
   platform::RunPages& pages;
   platform::Tokens& tokens;
+  knowledge::DocumentIndex& handbook;
   jobs::Services& services;
   Log& log;
   AuditLog& audit;
@@ -116,6 +122,7 @@ struct ServeContext {
   JobTexts job_texts;
   std::atomic<bool> draining = false;
   double begin = 0;  ///< of the server, by services.clock
+  std::mutex handbook_lock;
   /// Runs that remote workers send, one at a time.
   std::mutex imports;
   /// Ends first: it reads the rest.
