@@ -40,7 +40,7 @@ function Page({ route }: { route: Route }) {
   if (place === "submit") return <Submit />;
   return (
     <Empty>
-      <p>There is no such page.</p>
+      <h1>There is no such page</h1>
       <p>
         <a href="#/jobs">Go to the jobs</a>
       </p>

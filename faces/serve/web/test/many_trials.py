@@ -27,8 +27,10 @@ def main():
     columns = [row[1] for row in connection.execute("PRAGMA table_info(trials)")]
     first = dict(zip(columns, connection.execute(
         "SELECT * FROM trials WHERE run = ? AND verdict = 'correct'", run[:1]).fetchone()))
-    body = json.loads(first["body"])
-    body["verdict"]["checks"] = body["verdict"]["checks"][:1]
+    whole = json.loads(first["body"])
+    # What pages read; all of it would be half a gigabyte.
+    body = {name: whole[name] for name in ("resources", "memory_bytes") if name in whole}
+    body["verdict"] = {"reason": ""}
 
     def rows():
         for i in range(1, number + 1):

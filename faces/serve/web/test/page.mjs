@@ -139,7 +139,7 @@ async function lookAtRun() {
   await contains(".detail h2", "Trial ");
   await contains(".detail", "checks");
   await press("Time, roofline and source");
-  await contains("h2", "Roofline");
+  await contains("h2", "Memory bandwidth"); // a transpose computes nothing
   await contains("h2", "Where the time goes");
   await contains("td", "oracle");
   await contains(".source", "__global__");
@@ -184,14 +184,16 @@ async function readHandbook() {
 }
 
 async function failures() {
-  const { id } = await submit({ kind: "graph", graph: "no graph" });
+  const content = "__global__ void f(float* y) { y[0] = nothing; }";
+  const upload = await api("/uploads?name=wrong.cu", { method: "POST", body: content });
+  const { id } = await submit({ kind: "source", upload: upload.id, target_gpu: "A100" });
   place.failed = id;
   await go(`jobs/${id}`);
   await contains("h1 .tag", "failed");
   await go("runs/nothing");
   await page.waitForSelector(".failure");
   await go("nowhere");
-  await contains(".empty", "no such page");
+  await contains(".empty h1", "no such page");
 }
 
 const places = () => ({

@@ -238,15 +238,36 @@ function RoofChart({ roof, flops, bytes, ns }: { roof: Roof; flops: number; byte
   );
 }
 
+/** Of a kernel that computes nothing in floating point: how fast it moves its bytes. */
+function Traffic({ roof, bytes, ns }: { roof: Roof; bytes: number; ns: number }) {
+  const rate = (1e9 * bytes) / ns;
+  const gigabytes = (value: number) => `${(value / 1e9).toPrecision(3)} GB/s`;
+  return (
+    <>
+      <p>
+        <meter max={roof.bytes} value={rate} aria-label="share of the DRAM bandwidth" />{" "}
+        {gigabytes(rate)} of {gigabytes(roof.bytes)}, {Math.round((100 * rate) / roof.bytes)} %
+      </p>
+      <p className="hint">
+        The kernel does no floating-point work. Bytes of DRAM are counted on the virtual GPU.
+      </p>
+    </>
+  );
+}
+
 function Roofline({ run, trial }: Shown) {
   const roof = roofOf(run.summary?.profile);
   const flops = numberOf(trial.estimate?.flops);
   const bytes = numberOf(trial.estimate?.dram_bytes);
   const ns = timeOf(trial);
-  if (!roof || !flops || !bytes || !ns) return null;
+  if (!roof || !bytes || !ns) return null;
   return (
-    <Card title="Roofline">
-      <RoofChart roof={roof} flops={flops} bytes={bytes} ns={ns} />
+    <Card title={flops ? "Roofline" : "Memory bandwidth"}>
+      {flops ? (
+        <RoofChart roof={roof} flops={flops} bytes={bytes} ns={ns} />
+      ) : (
+        <Traffic roof={roof} bytes={bytes} ns={ns} />
+      )}
     </Card>
   );
 }
