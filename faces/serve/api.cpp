@@ -8,9 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include "atunner/http/origin.h"
 #include "atunner/platform/access.h"
 #include "faces/serve/assets.h"
 #include "faces/serve/gzip.h"
+#include "faces/serve/spans.h"
+#include "faces/serve/trace_exporter.h"
 
 namespace atunner::serve {
 namespace {
@@ -25,9 +28,9 @@ constexpr const char* kPagePolicy =
     "form-action 'self'; frame-ancestors 'none'";
 constexpr const char* kDataPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-/// "host:8080" without its port.
+/// "host:8080" without its port, "[::1]:8080" without its brackets, too.
 std::string HostName(const std::string& host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
   return host.substr(0, host.find(':'));
 }
 
@@ -82,11 +85,6 @@ std::string SecretOf(const http::Request& request) {
   return header.empty() ? CookieOf(request.headers.Get("Cookie")) : header;
 }
 
-bool IsLoopback(const std::string& address) {
-  return address == "localhost" || address.starts_with("127.") || address == "::1" ||
-         address == "[::1]";
-}
-
 std::optional<http::Response> AssetResponse(const http::Request& request, const http::Url& url) {
   std::string path;
   for (const std::string& segment : url.path) path += "/" + segment;
@@ -134,7 +132,7 @@ std::optional<Caller> Api::CallerOf(const http::Request& request) {
 std::optional<http::Response> Api::RefuseOrigin(const http::Request& request,
                                                 const std::string& request_id) const {
   const std::string host = request.headers.Get("Host");
-  if (!context_.options.require_tokens && !IsLoopback(HostName(host)))
+  if (!context_.options.require_tokens && !http::IsLoopbackHost(HostName(host)))
     return Problem(421, "this server answers requests for localhost only", request_id);
   const std::string origin = request.headers.Get("Origin");
   const bool own = origin.empty() || origin == "http://" + host || origin == "https://" + host;
@@ -243,6 +241,7 @@ http::Response Api::Run(const http::Request& request, Admitted& admitted,
 }
 
 http::Response Api::Answer(const http::Request& request) {
+  const double begin = WallSeconds();
   const std::string request_id = RequestIdOf(request);
   auto admitted = Admit(request, request_id);
   if (auto* refused = std::get_if<http::Response>(&admitted))
@@ -251,7 +250,18 @@ http::Response Api::Answer(const http::Request& request) {
   http::Response response = Run(request, granted, request_id);
   std::error_code ignored;  // a route that keeps the file has moved it
   if (!request.file.empty()) std::filesystem::remove(request.file, ignored);
-  return Finish(std::move(response), request, granted.caller, request_id);
+  response = Finish(std::move(response), request, granted.caller, request_id);
+  Trace(granted.match.route, request, response, begin);
+  return response;
+}
+
+/// Neither files of the page nor checks of health have spans; what workers say is in those of jobs.
+void Api::Trace(const Route* route, const http::Request& request, const http::Response& response,
+                double begin) const {
+  if (context_.traces == nullptr || route == nullptr || !route->scope) return;
+  if (*route->scope == platform::kWork) return;
+  if (auto span = RequestSpan(request, response, route->pattern, begin))
+    context_.traces->Add(*std::move(span));
 }
 
 http::Response Api::Refuse(int status, const std::string& detail) {

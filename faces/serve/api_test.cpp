@@ -220,7 +220,8 @@ TEST_F(ApiTest, PagesOfOtherServersAreRefused) {
   EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Origin", "http://evil.example"}}).status, 403);
   const std::string own = "http://127.0.0.1:" + origin_.port;
   EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Origin", own}}).status, 200);
-  EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Host", "evil.example"}}).status, 421);
+  for (const char* host : {"evil.example", "127.evil.example", "127.0.0.1.evil.example"})
+    EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Host", host}}).status, 421) << host;
 }
 
 TEST_F(ApiTest, QueuedJobsAreCancelledAtOnce) {

@@ -27,6 +27,8 @@
 
 namespace atunner::serve {
 
+class TraceExporter;
+
 struct ServeOptions {
   std::string address = "127.0.0.1";
   uint16_t port = 8080;
@@ -40,6 +42,7 @@ struct ServeOptions {
   Path tls_key;
   /// The most requests of one token, on average; 0: any number. Without tokens none is limited.
   double requests_per_second = 100;
+  std::string otlp;           ///< URL of the collector of traces; "" for none
   bool mcp_fixtures = false;  ///< /mcp offers what the conformance suite asks for instead
 };
 
@@ -127,7 +130,8 @@ struct ServeContext {
   std::mutex imports;
   /// Ends first: it reads the rest.
   std::unique_ptr<EventHub> hub;
-  mcp::Endpoint* mcp = nullptr;  ///< /mcp
+  mcp::Endpoint* mcp = nullptr;     ///< /mcp
+  TraceExporter* traces = nullptr;  ///< null: spans are not recorded
 
   Path ArtifactsOf(const std::string& job) const { return options.data / "artifacts" / job; }
   Path Incoming() const { return options.data / "incoming"; }

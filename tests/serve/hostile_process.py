@@ -101,7 +101,8 @@ def contain_sources(server):
     assert not mark.exists(), "the host code of an upload was run"
     deep = ("template <int N> struct S { static const int v = S<N - 1>::v + S<N - 2>::v; };\n"
             "template <int A, int B> struct T { static const int v = T<A - 1, B + 1>::v "
-            "+ T<A - 1, B + 2>::v; };\n template <int B> struct T<0, B> { static const int v = 1; };")
+            "+ T<A - 1, B + 2>::v; };\n"
+            "template <int B> struct T<0, B> { static const int v = 1; };")
     bomb = KERNEL.format(before=deep, body="y[0] = T<400, 0>::v;", host="")
     job = ended(server, "source", "deep.cu", bomb.encode())
     assert job["state"] == "failed" and job["losses"] == 0, job
