@@ -72,6 +72,8 @@ def refuse_includes(server):
         if "id" in answer:  # not refused at once: then the compiler must find nothing
             job = server.wait(answer["id"], lambda j: j["ended"] is not None)
             assert job["state"] == "failed" and "root:" not in json.dumps(job), (line, job)
+        else:
+            assert answer["status"] == 422, (line, answer)
 
 
 def contain_archives(server):
