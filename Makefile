@@ -16,8 +16,8 @@
 # make web-test  its tests; Chromium drives its pages of a server
 # make package   .deb, wheel and tarball in build/packages, and a test of each
 # make chart-test renders the Helm chart and validates its objects (needs npm, and python3)
-# make mcp-conformance  installs the conformance suite of the Model Context Protocol (needs npm) and
-#                runs it against build/dev; later `make test` runs it, too
+# make mcp-conformance  installs the conformance suite of the Model Context Protocol (needs npm),
+#                builds build/dev/faces/atunner and runs it; later `make test` runs it, too
 # make bench-gpu times rows, products and matrix products on the GPU of this machine
 #                (docs/benchmarks.md has the other commands)
 # make clean     removes build/
@@ -62,6 +62,13 @@ run-tests = mkdir -p build/$(1) && rm -f build/$(1)/tests.xml; \
 	  --output-junit $(CURDIR)/build/$(1)/tests.xml $(2); \
 	status=$$?; scripts/longest_tests.py build/$(1)/tests.xml; exit $$status
 
+# The command line of the development build alone.
+dev-program:
+	@scripts/install_dependencies.sh test
+	cmake --preset dev $(DEV_FLAGS) >/dev/null
+	cmake --build build/dev -j$(JOBS) --target atunner
+.PHONY: dev-program
+
 # Where npm and Chromium are, the dashboard is built and driven, too.
 dev-build:
 	@scripts/install_dependencies.sh test
@@ -93,12 +100,16 @@ $(WEB)/dist/index.html: $(WEB)/node_modules/.package-lock.json $(WEB)/index.html
 
 web-test: web
 	@scripts/install_dependencies.sh browser
-	cd $(WEB) && npm test && npm run test:page
+	cd $(WEB) && npm test
+	@$(MAKE) --no-print-directory dev-program
+	cd $(WEB) && npm run test:page -- --atunner $(CURDIR)/build/dev/faces/atunner
 
 chart-test:
+	@scripts/install_dependencies.sh web
 	cd deploy/helm/test && npm ci --no-audit --no-fund --ignore-scripts && npm test
 
-mcp-conformance:
+mcp-conformance: dev-program
+	@scripts/install_dependencies.sh web
 	cd tests/mcp/conformance && npm ci --no-audit --no-fund
 	tests/mcp/conformance.py --atunner build/dev/faces/atunner
 

@@ -1,5 +1,7 @@
 #include "atunner/http/origin.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -80,7 +82,11 @@ Result<Origin> ParseOrigin(const std::string& text, const std::string& field) {
 }
 
 bool IsLoopbackHost(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  if (host == "localhost" || host == "::1") return true;
+  // Only an address counts: "127.0.0.1.example.org" is a name, which may lead anywhere.
+  in_addr address{};
+  return ::inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
+         ntohl(address.s_addr) >> 24 == 127;
 }
 
 Result<std::optional<Origin>> ProxyFor(const Origin& origin, const Environment& environment) {

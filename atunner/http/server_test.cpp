@@ -146,20 +146,6 @@ TEST_F(ServerTest, RefusesLongHeaders) {
   EXPECT_THAT(Raw(header), StartsWith("HTTP/1.1 431 "));
 }
 
-TEST_F(ServerTest, DamagedRequestsNeverStopIt) {
-  const std::string good =
-      "POST /upload?x=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: "
-      "100-continue\r\n\r\nhello";
-  Random random(3);
-  for (int i = 0; i < 300; ++i) {
-    std::string bytes = good;
-    for (int change = 0; change < 3; ++change)
-      bytes[random.Below(bytes.size())] = static_cast<char>(random.Below(256));
-    Raw(bytes);
-  }
-  EXPECT_EQ(Get("/x")->status, 200);
-}
-
 TEST_F(ServerTest, RefusesBeforeTheBodyIsRead) {
   EXPECT_EQ(Call(origin(), {.method = "POST", .target = "/forbidden", .body = "abc"})->status, 403);
   const auto large = Call(origin(),

@@ -45,5 +45,13 @@ TEST(Origin, HostAndPort) {
     EXPECT_EQ(ParseOrigin(text, "f").error().where, "f") << text;
 }
 
+TEST(Origin, OnlyThisMachineIsLoopback) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "::1"})
+    EXPECT_TRUE(IsLoopbackHost(host)) << host;
+  for (const char* host : {"", "127.", "127.example.org", "127.0.0.1.example.org", "128.0.0.1",
+                           "localhost.example.org", "::2"})
+    EXPECT_FALSE(IsLoopbackHost(host)) << host;
+}
+
 }  // namespace
 }  // namespace atunner::http

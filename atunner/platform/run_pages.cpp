@@ -61,8 +61,10 @@ constexpr const char* kTrialColumns =
     "SELECT number, candidate, kind, proposer, verdict, json_extract(body, '$.verdict.reason'), "
     "objective_ns, coalesce(json_extract(body, '$.configuration'), '[]'), "
     "json_extract(body, '$.resources[0].registers'), json_extract(body, '$.compile_seconds'), "
-    "json_extract(body, '$.judge_seconds'), coalesce(json_extract(body, '$.note'), '') FROM "
-    "trials ";
+    "json_extract(body, '$.judge_seconds'), coalesce(json_extract(body, '$.note'), ''), "
+    "json_extract(body, '$.memory_bytes'), coalesce(json_extract(body, "
+    "'$.measurement.energy_joules'), "
+    "json_extract(body, '$.estimate.energy_joules')) FROM trials ";
 
 Json TrialRow(const Statement& row, const std::vector<std::string>& names) {
   return {{"number", row.IntegerColumn(0)},
@@ -76,7 +78,9 @@ Json TrialRow(const Statement& row, const std::vector<std::string>& names) {
           {"registers", IsNull(row, 8) ? Json() : Json(row.IntegerColumn(8))},
           {"compile_seconds", row.RealColumn(9)},
           {"judge_seconds", row.RealColumn(10)},
-          {"note", row.Column(11)}};
+          {"note", row.Column(11)},
+          {"memory_bytes", IsNull(row, 12) ? Json() : Json(row.RealColumn(12))},
+          {"energy_joules", IsNull(row, 13) ? Json() : Json(row.RealColumn(13))}};
 }
 
 /// The value of parameter number `at`.

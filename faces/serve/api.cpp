@@ -8,8 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include "atunner/http/origin.h"
 #include "atunner/platform/access.h"
 #include "faces/serve/assets.h"
+#include "faces/serve/gzip.h"
+#include "faces/serve/spans.h"
+#include "faces/serve/trace_exporter.h"
 
 namespace atunner::serve {
 namespace {
@@ -24,9 +28,9 @@ constexpr const char* kPagePolicy =
     "form-action 'self'; frame-ancestors 'none'";
 constexpr const char* kDataPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-/// "host:8080" without its port.
+/// "host:8080" without its port, "[::1]:8080" without its brackets, too.
 std::string HostName(const std::string& host) {
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
   return host.substr(0, host.find(':'));
 }
 
@@ -50,6 +54,26 @@ std::string CookieOf(const std::string& cookies) {
 constexpr double kWrongSecretsPerSecond = 0.2;
 constexpr double kWrongSecretsAtOnce = 20;
 
+/// Smaller answers fit into one packet anyway.
+constexpr size_t kLeastToPack = 1400;
+
+bool TakesGzip(const http::Request& request) {
+  return request.headers.Get("Accept-Encoding").find("gzip") != std::string::npos;
+}
+
+/// Only answers to GET: none that shows a new secret is packed with what the client sent.
+void Pack(http::Response& response, const http::Request& request) {
+  const bool plain = !response.headers.Has("Content-Encoding") && response.file.empty() &&
+                     response.stream == nullptr && response.later == nullptr;
+  if (!plain || request.method != "GET" || response.body.size() < kLeastToPack) return;
+  response.headers.Set("Vary", "Accept-Encoding");
+  if (!TakesGzip(request)) return;
+  std::string packed = Packed(response.body);
+  if (packed.empty() || packed.size() >= response.body.size()) return;
+  response.body = std::move(packed);
+  response.headers.Set("Content-Encoding", "gzip");
+}
+
 bool IsApi(const http::Url& url) { return !url.path.empty() && url.path[0] == "api"; }
 
 }  // namespace
@@ -59,11 +83,6 @@ std::string SecretOf(const http::Request& request) {
   const std::string header = request.headers.Get("Authorization");
   if (header.starts_with(kBearer)) return header.substr(kBearer.size());
   return header.empty() ? CookieOf(request.headers.Get("Cookie")) : header;
-}
-
-bool IsLoopback(const std::string& address) {
-  return address == "localhost" || address.starts_with("127.") || address == "::1" ||
-         address == "[::1]";
 }
 
 std::optional<http::Response> AssetResponse(const http::Request& request, const http::Url& url) {
@@ -85,7 +104,7 @@ std::optional<http::Response> AssetResponse(const http::Request& request, const 
   response.headers.Set("Content-Security-Policy", kPagePolicy);
   if (request.headers.Get("If-None-Match") == asset->etag) {
     response.status = 304;
-  } else if (request.headers.Get("Accept-Encoding").find("gzip") != std::string::npos) {
+  } else if (TakesGzip(request)) {
     response.headers.Set("Content-Encoding", "gzip");
     response.body = asset->gzip;
   } else {
@@ -113,7 +132,7 @@ std::optional<Caller> Api::CallerOf(const http::Request& request) {
 std::optional<http::Response> Api::RefuseOrigin(const http::Request& request,
                                                 const std::string& request_id) const {
   const std::string host = request.headers.Get("Host");
-  if (!context_.options.require_tokens && !IsLoopback(HostName(host)))
+  if (!context_.options.require_tokens && !http::IsLoopbackHost(HostName(host)))
     return Problem(421, "this server answers requests for localhost only", request_id);
   const std::string origin = request.headers.Get("Origin");
   const bool own = origin.empty() || origin == "http://" + host || origin == "https://" + host;
@@ -222,6 +241,7 @@ http::Response Api::Run(const http::Request& request, Admitted& admitted,
 }
 
 http::Response Api::Answer(const http::Request& request) {
+  const double begin = WallSeconds();
   const std::string request_id = RequestIdOf(request);
   auto admitted = Admit(request, request_id);
   if (auto* refused = std::get_if<http::Response>(&admitted))
@@ -230,7 +250,18 @@ http::Response Api::Answer(const http::Request& request) {
   http::Response response = Run(request, granted, request_id);
   std::error_code ignored;  // a route that keeps the file has moved it
   if (!request.file.empty()) std::filesystem::remove(request.file, ignored);
-  return Finish(std::move(response), request, granted.caller, request_id);
+  response = Finish(std::move(response), request, granted.caller, request_id);
+  Trace(granted.match.route, request, response, begin);
+  return response;
+}
+
+/// Neither files of the page nor checks of health have spans; what workers say is in those of jobs.
+void Api::Trace(const Route* route, const http::Request& request, const http::Response& response,
+                double begin) const {
+  if (context_.traces == nullptr || route == nullptr || !route->scope) return;
+  if (*route->scope == platform::kWork) return;
+  if (auto span = RequestSpan(request, response, route->pattern, begin))
+    context_.traces->Add(*std::move(span));
 }
 
 http::Response Api::Refuse(int status, const std::string& detail) {
@@ -240,6 +271,7 @@ http::Response Api::Refuse(int status, const std::string& detail) {
 
 http::Response Api::Finish(http::Response response, const http::Request& request,
                            const Caller& caller, const std::string& request_id) {
+  Pack(response, request);
   response.headers.Set("X-Request-Id", request_id);
   response.headers.Set("X-Content-Type-Options", "nosniff");
   response.headers.Set("Referrer-Policy", "no-referrer");

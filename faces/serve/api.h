@@ -43,15 +43,14 @@ class Api : public http::Handler {
   /// Writes what changed something or was refused into the audit log.
   void Audit(const http::Response& response, const http::Request& request, const Caller& caller,
              const std::string& request_id);
+  void Trace(const Route* route, const http::Request& request, const http::Response& response,
+             double begin) const;
 
   ServeContext& context_;
 };
 
 /// The secret that a request brings as bearer token or cookie; "" for none.
 std::string SecretOf(const http::Request& request);
-
-/// True for localhost, 127.0.0.0/8 and ::1.
-bool IsLoopback(const std::string& address);
 
 /// A file of the dashboard; index.html for the dashboard's own addresses; nullopt for others.
 std::optional<http::Response> AssetResponse(const http::Request& request, const http::Url& url);

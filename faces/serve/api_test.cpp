@@ -18,7 +18,7 @@
 #include "atunner/jobs/testing/fake_services_test.h"
 #include "atunner/platform/job_client.h"
 #include "atunner/platform/worker.h"
-#include "faces/serve/assets.h"
+#include "faces/serve/gzip.h"
 #include "faces/serve/metrics.h"
 #include "faces/serve/routes.h"
 #include "faces/serve/serve.h"
@@ -220,7 +220,8 @@ TEST_F(ApiTest, PagesOfOtherServersAreRefused) {
   EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Origin", "http://evil.example"}}).status, 403);
   const std::string own = "http://127.0.0.1:" + origin_.port;
   EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Origin", own}}).status, 200);
-  EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Host", "evil.example"}}).status, 421);
+  for (const char* host : {"evil.example", "127.evil.example", "127.0.0.1.evil.example"})
+    EXPECT_EQ(Ask("GET", "/api/v1/jobs", "", {{"Host", host}}).status, 421) << host;
 }
 
 TEST_F(ApiTest, QueuedJobsAreCancelledAtOnce) {
@@ -411,6 +412,36 @@ TEST_F(ApiTest, ThePageIsThereWithAndWithoutCompression) {
   EXPECT_EQ(Ask("GET", "/runs/some-run").body, plain.body);  // the page's own addresses
   EXPECT_EQ(Ask("GET", "/none.js").status, 404);
   EXPECT_FALSE(Unpacked("no gzip"));
+}
+
+TEST_F(ApiTest, LongAnswersArePackedForThoseWhoAskForIt) {
+  const http::Headers gzip{{"Accept-Encoding", "gzip, br"}};
+  const http::Response plain = Ask("GET", "/api/v1/devices");
+  const http::Response packed = Ask("GET", "/api/v1/devices", "", gzip);
+  EXPECT_FALSE(plain.headers.Has("Content-Encoding"));
+  EXPECT_EQ(packed.headers.Get("Content-Encoding"), "gzip");
+  EXPECT_EQ(packed.headers.Get("Vary"), "Accept-Encoding");
+  EXPECT_LT(packed.body.size() * 3, plain.body.size());
+  EXPECT_EQ(Unpacked(packed.body), plain.body);
+  EXPECT_FALSE(Ask("GET", "/healthz", "", gzip).headers.Has("Content-Encoding"));
+}
+
+TEST_F(ApiTest, TheAuditLogIsShownToAdministrators) {
+  Submit();
+  const Json first = Get("/api/v1/audit")["entries"][0];
+  EXPECT_EQ(first["method"], "POST");
+  EXPECT_EQ(first["path"], "/api/v1/jobs");
+  EXPECT_EQ(Get("/api/v1/audit?limit=1")["entries"].size(), 1);
+  EXPECT_EQ(Ask("GET", "/api/v1/audit?limit=0").status, 422);
+}
+
+TEST_F(ApiTest, TheHandbookIsListedFoundAndShown) {
+  EXPECT_GT(Get("/api/v1/knowledge")["pages"].size(), 5);
+  const Json found = Get("/api/v1/knowledge?q=shared%20memory%20bank%20conflicts&limit=3");
+  ASSERT_FALSE(found["pages"].empty());
+  const std::string name = found["pages"][0]["name"];
+  EXPECT_EQ(Get("/api/v1/knowledge/" + name)["name"], name);
+  EXPECT_EQ(Ask("GET", "/api/v1/knowledge/none").status, 404);
 }
 
 TEST(Metrics, LabelsAreEscaped) {

@@ -1,9 +1,7 @@
 // The dashboard's files: compressed when atunner is built, and part of the program.
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace atunner::serve {
@@ -19,8 +17,5 @@ struct Asset {
 std::span<const Asset> Assets();
 
 const Asset* FindAsset(std::string_view path);
-
-/// The file of an asset; nullopt if its bytes are damaged.
-std::optional<std::string> Unpacked(std::string_view gzip);
 
 }  // namespace atunner::serve

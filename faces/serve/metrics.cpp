@@ -18,7 +18,8 @@ constexpr std::pair<std::string_view, std::string_view> kCounters[] = {
      "Seconds of compiling; of a cached result, those it took once."},
     {"atunner_judge_seconds_total", "Seconds that workers judged candidates."},
     {"atunner_uploaded_bytes_total", "Bytes of uploads."},
-    {"atunner_refused_total", "Requests without a valid token or scope."}};
+    {"atunner_refused_total", "Requests without a valid token or scope."},
+    {"atunner_spans_total", "Spans of traces by what became of them."}};
 
 std::string Samples(const std::string& name, const std::map<std::string, double>& samples) {
   std::string text;

@@ -35,7 +35,7 @@ bool Fits(std::string_view pattern, const http::Url& url, std::vector<std::strin
 std::vector<Route> Joined() {
   std::vector<Route> all;
   for (const auto& group : {JobRoutes(), FileRoutes(), RunRoutes(), WorkRoutes(), AdminRoutes(),
-                            MachineRoutes(), McpRoutes()})
+                            MachineRoutes(), McpRoutes(), KnowledgeRoutes()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -40,5 +40,6 @@ std::vector<Route> WorkRoutes();
 std::vector<Route> AdminRoutes();
 std::vector<Route> MachineRoutes();
 std::vector<Route> McpRoutes();
+std::vector<Route> KnowledgeRoutes();
 
 }  // namespace atunner::serve

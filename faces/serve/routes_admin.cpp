@@ -107,11 +107,20 @@ http::Response DeleteSession(Call& call) {
   return response;
 }
 
+http::Response GetAudit(Call& call) {
+  const auto most = call.Integer("limit", 200, 1, 1000);
+  if (!most) return ProblemOf(most.error(), call.request_id);
+  const auto lines = call.context.audit.Last(static_cast<size_t>(*most));
+  if (!lines) return ProblemOf(lines.error(), call.request_id);
+  return JsonResponse(200, {{"entries", *lines}});
+}
+
 }  // namespace
 
 std::vector<Route> AdminRoutes() {
   using platform::kAdmin;
-  return {{"GET", "/api/v1/tokens", kAdmin, BodyKind::kNone, ListTokens},
+  return {{"GET", "/api/v1/audit", kAdmin, BodyKind::kNone, GetAudit},
+          {"GET", "/api/v1/tokens", kAdmin, BodyKind::kNone, ListTokens},
           {"POST", "/api/v1/tokens", kAdmin, BodyKind::kJson, PostToken},
           {"DELETE", "/api/v1/tokens/{id}", kAdmin, BodyKind::kNone, RevokeToken},
           {"POST", "/api/v1/session", std::nullopt, BodyKind::kJson, PostSession},

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "atunner/base/clock.h"
+#include "atunner/http/origin.h"
 #include "atunner/http/server.h"
 #include "atunner/mcp/fixtures.h"
 #include "atunner/mcp/server.h"
@@ -19,6 +21,7 @@
 #include "faces/serve/api.h"
 #include "faces/serve/job_json.h"
 #include "faces/serve/local_workers.h"
+#include "faces/serve/trace_exporter.h"
 
 namespace atunner::serve {
 namespace {
@@ -29,7 +32,7 @@ constexpr double kExpireEverySeconds = 1;
 
 /// Addresses beyond this machine are only for those who have tokens.
 Status CheckAccess(ServeOptions& options, platform::Tokens& tokens) {
-  if (IsLoopback(options.address) && !options.require_tokens) return {};
+  if (http::IsLoopbackHost(options.address) && !options.require_tokens) return {};
   options.require_tokens = true;
   ATUNNER_TRY(const auto known, tokens.List());
   if (known.empty())
@@ -58,12 +61,13 @@ std::string UrlOf(const ServeOptions& options, uint16_t port) {
   return fmt::format("{}://{}:{}", scheme, host, port);
 }
 
-/// Takes jobs from workers that no longer answer. For the first lease's length after its begin a
-/// server that was down waits for their heart-beats.
-void WatchLeases(ServeContext& context, const std::stop_token& stop) {
+/// Takes jobs from workers that no longer answer, and makes spans of jobs that ended. For the first
+/// lease's length after its begin a server that was down waits for their heart-beats.
+void WatchJobs(ServeContext& context, JobTracer* tracer, const std::stop_token& stop) {
   double next = SystemClock().Now() + context.options.lease_seconds;
   while (!stop.stop_requested()) {
     std::this_thread::sleep_for(kLook);
+    if (tracer != nullptr) tracer->Look();
     if (SystemClock().Now() < next) continue;
     next = SystemClock().Now() + kExpireEverySeconds;
     const auto expired = context.queue.ExpireLeases();
@@ -80,6 +84,7 @@ struct Parts {
   std::unique_ptr<platform::Tokens> tokens;
   std::unique_ptr<platform::RunPages> pages;
   std::unique_ptr<AuditLog> audit;
+  std::unique_ptr<knowledge::DocumentIndex> handbook;
 };
 
 Result<Parts> OpenParts(const ServeOptions& options, jobs::Services& services) {
@@ -88,6 +93,7 @@ Result<Parts> OpenParts(const ServeOptions& options, jobs::Services& services) {
   ATUNNER_TRY(parts.queue, queue::SqliteQueue::Open(options.data / "queue.db"));
   ATUNNER_TRY(parts.tokens, platform::Tokens::Open(options.data / "tokens.db"));
   ATUNNER_TRY(parts.pages, platform::RunPages::Open(options.store));
+  ATUNNER_TRY(parts.handbook, knowledge::DocumentIndex::Open(""));  // in memory
   ATUNNER_TRY(parts.audit, AuditLog::Open(options.data / "audit.jsonl"));
   return parts;
 }
@@ -99,10 +105,13 @@ Status ServeUntil(ServeContext& context, http::Server& server, const std::string
   workers.emplace(LocalWorkersOptions{context.options.workers, url, context.worker_secret,
                                       context.options.store, context.options.data / "work"},
                   context.queue, context.log);
-  WatchLeases(context, stop);
+  std::optional<JobTracer> tracer;
+  if (context.traces != nullptr) tracer.emplace(context.queue, *context.traces);
+  WatchJobs(context, tracer ? &*tracer : nullptr, stop);
   context.log.Write("info", "ending", {});
   context.draining = true;
   workers.reset();
+  if (tracer) tracer->Look();
   context.mcp->CancelAll();
   server.Drain(kDrainSeconds);
   return {};
@@ -141,11 +150,16 @@ Status Serve(ServeOptions options, jobs::Services& services,
   ATUNNER_RETURN_IF_ERROR(CheckAccess(options, *parts.tokens));
   ATUNNER_TRY(std::string secret, platform::RandomHex(32));
   Log log;
-  ServeContext context{
-      options,  *parts.queue, *parts.pages, *parts.tokens,
-      services, log,          *parts.audit, platform::Uploads(options.data / "uploads"),
-      secret};
+  ServeContext context{options,       *parts.queue,    *parts.pages,
+                       *parts.tokens, *parts.handbook, services,
+                       log,           *parts.audit,    platform::Uploads(options.data / "uploads"),
+                       secret};
   context.begin = services.clock.Now();
+  std::unique_ptr<TraceExporter> traces;
+  if (!options.otlp.empty()) {
+    ATUNNER_TRY(traces, TraceExporter::Start(options.otlp, log, context.metrics));
+    context.traces = traces.get();
+  }
   context.hub = std::make_unique<EventHub>(
       *parts.queue, [&context](const std::string& job) { return JobText(job, context); });
   ATUNNER_TRY(const auto mcp_server, mcp::Server::Make(services, {.files = false}));

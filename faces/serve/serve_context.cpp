@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "atunner/base/clock.h"
@@ -16,6 +19,7 @@ namespace {
 /// A worker that was not heard for so long is not listed.
 constexpr double kListedSeconds = 60;
 constexpr size_t kMostTexts = 500;
+constexpr std::streamoff kAuditTail = 1 << 20;  // bytes at the end that are shown
 
 }  // namespace
 
@@ -32,7 +36,7 @@ Result<std::unique_ptr<AuditLog>> AuditLog::Open(const Path& file) {
   if (opened < 0)
     return Fail(ErrorCode::kUnavailable,
                 std::string("cannot write the audit log: ") + std::strerror(errno), file.string());
-  return std::unique_ptr<AuditLog>(new AuditLog(opened));
+  return std::unique_ptr<AuditLog>(new AuditLog(opened, file));
 }
 
 AuditLog::~AuditLog() { ::close(file_); }
@@ -43,6 +47,22 @@ void AuditLog::Write(Json fields) {
   const std::string text = DumpJson(line) + "\n";
   // Lines of several threads do not mix: each is one write to a file opened with O_APPEND.
   (void)!::write(file_, text.data(), text.size());
+}
+
+Result<Json> AuditLog::Last(size_t most) const {
+  std::ifstream file(path_, std::ios::binary | std::ios::ate);
+  if (!file) return Fail(ErrorCode::kUnavailable, "cannot read the audit log", path_.string());
+  const std::streamoff size = file.tellg();
+  file.seekg(size > kAuditTail ? size - kAuditTail : 0);
+  std::string line;
+  if (size > kAuditTail) std::getline(file, line);  // the rest of one that began before
+  std::vector<Json> lines;
+  while (std::getline(file, line)) {
+    if (auto entry = ParseJson(line)) lines.push_back(*std::move(entry));
+  }
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<ptrdiff_t>(most));
+  std::ranges::reverse(lines);
+  return Json(std::move(lines));
 }
 
 std::string JobTexts::Get(const queue::Job& job, const std::function<std::string()>& make) {

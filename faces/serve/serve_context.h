@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "atunner/base/files.h"
 #include "atunner/jobs/requests/services.h"
+#include "atunner/knowledge/document_index.h"
 #include "atunner/mcp/transport/endpoint.h"
 #include "atunner/model/json/json.h"
 #include "atunner/platform/access.h"
@@ -24,6 +26,8 @@
 #include "faces/serve/rate_limits.h"
 
 namespace atunner::serve {
+
+class TraceExporter;
 
 struct ServeOptions {
   std::string address = "127.0.0.1";
@@ -38,6 +42,7 @@ struct ServeOptions {
   Path tls_key;
   /// The most requests of one token, on average; 0: any number. Without tokens none is limited.
   double requests_per_second = 100;
+  std::string otlp;           ///< URL of the collector of traces; "" for none
   bool mcp_fixtures = false;  ///< /mcp offers what the conformance suite asks for instead
 };
 
@@ -58,10 +63,13 @@ class AuditLog {
   static Result<std::unique_ptr<AuditLog>> Open(const Path& file);
   ~AuditLog();
   void Write(Json fields);
+  /// The last lines as an array, newest first.
+  Result<Json> Last(size_t most) const;
 
  private:
-  explicit AuditLog(int file) : file_(file) {}
+  AuditLog(int file, Path path) : file_(file), path_(std::move(path)) {}
   int file_;
+  Path path_;
 };
 
 /// Who asked for work lately.
@@ -104,6 +112,7 @@ struct ServeContext {
   queue::Queue& queue;
   platform::RunPages& pages;
   platform::Tokens& tokens;
+  knowledge::DocumentIndex& handbook;
   jobs::Services& services;
   Log& log;
   AuditLog& audit;
@@ -116,11 +125,13 @@ struct ServeContext {
   JobTexts job_texts;
   std::atomic<bool> draining = false;
   double begin = 0;  ///< of the server, by services.clock
+  std::mutex handbook_lock;
   /// Runs that remote workers send, one at a time.
   std::mutex imports;
   /// Ends first: it reads the rest.
   std::unique_ptr<EventHub> hub;
-  mcp::Endpoint* mcp = nullptr;  ///< /mcp
+  mcp::Endpoint* mcp = nullptr;     ///< /mcp
+  TraceExporter* traces = nullptr;  ///< null: spans are not recorded
 
   Path ArtifactsOf(const std::string& job) const { return options.data / "artifacts" / job; }
   Path Incoming() const { return options.data / "incoming"; }

@@ -10,6 +10,7 @@ and starts it again, tries tokens, and validates every JSON answer against the c
 
 import argparse
 import contextlib
+import http.server
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -155,6 +157,42 @@ class Server:
         raise AssertionError(f"job {job} did not get there: {answer}")
 
 
+class Collector(http.server.ThreadingHTTPServer):
+    """Takes traces as a collector of OpenTelemetry does."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert self.path == "/v1/traces", self.path
+            for resource in body["resourceSpans"]:
+                for scope in resource["scopeSpans"]:
+                    self.server.spans += scope["spans"]
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.spans = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+def look_at_spans(spans, job):
+    """The request that submitted the job leads to the job's trace."""
+    sent = [span for span in spans if span["name"] == "POST /api/v1/jobs" and "links" in span]
+    of_job = [span for span in spans
+              if {"key": "atunner.job.id", "value": {"stringValue": job["id"]}}
+              in span["attributes"]]
+    assert [span["name"] for span in of_job] == ["job"], of_job
+    link = {"traceId": of_job[0]["traceId"], "spanId": of_job[0]["spanId"]}
+    assert [link] in [span["links"] for span in sent], sent
+    parts = [span["name"] for span in spans if span.get("parentSpanId") == link["spanId"]]
+    assert parts == ["queued", "attempt"], parts
+
+
 def relu(trials, columns=64):
     return {"kind": "operator", "operator": "relu", "shapes": [[64, columns]],
             "target_gpu": "A100", "budget": {"trials": trials}, "baselines": False}
@@ -185,7 +223,8 @@ def look_at_everything(server, job):
                  f"/api/v1/jobs/{job['id']}/artifacts/kernel.cu", "/api/v1/runs",
                  f"/api/v1/runs/{run}", f"/api/v1/runs/{run}/report",
                  f"/api/v1/runs/{run}/trials?sort=time_ns", f"/api/v1/runs/{run}/trials/1",
-                 "/api/v1/tokens"):
+                 "/api/v1/tokens", "/api/v1/audit?limit=5", "/api/v1/knowledge",
+                 "/api/v1/knowledge?q=bank%20conflicts&limit=3", "/api/v1/knowledge/roofline"):
         if path == "/":
             with urllib.request.urlopen(server.url + path) as page:
                 assert b"atunner" in page.read()
@@ -302,7 +341,9 @@ def main():
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as other:
         options.cache = f"{home}/cache"
         with contextlib.ExitStack() as stack:
-            server = Server(options, home, "--lease-seconds", "6")
+            collector = stack.enter_context(Collector())
+            server = Server(options, home, "--lease-seconds", "6", "--otlp",
+                            f"http://127.0.0.1:{collector.server_port}")
             stack.callback(server.kill)
             try:
                 job = submit_and_fetch(server)
@@ -311,6 +352,7 @@ def main():
                 cancel_with_best(server)
                 survive_a_kill(server)
                 server.stop()
+                look_at_spans(collector.spans, job)
                 use_tokens(options, other)
                 speak_tls(options, other)
             except AssertionError:

@@ -38,6 +38,7 @@ struct ServeFlags {
   std::string tls_certificate;
   std::string tls_key;
   double requests_per_second = 100;
+  std::string otlp;
   bool mcp_fixtures = false;
 };
 
@@ -87,6 +88,7 @@ Result<int> RunServe(const ServeFlags& flags, const Context& context) {
   options.tls_certificate = flags.tls_certificate;
   options.tls_key = flags.tls_key;
   options.requests_per_second = flags.requests_per_second;
+  options.otlp = flags.otlp;
   options.mcp_fixtures = flags.mcp_fixtures;
   // Kernels of coding agents (/mcp) are compiled and run by processes of this one.
   ATUNNER_TRY(const std::string sandbox, UseSandbox("auto", options.data / "work"));
@@ -184,6 +186,10 @@ void AddServe(VerbList& verbs) {
                    "most requests of one token, on average; 0: any number")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
+  verb->add_option("--otlp", flags->otlp,
+                   "send spans of requests and jobs to this collector of OpenTelemetry (OTLP over "
+                   "HTTP), for example http://127.0.0.1:4318")
+      ->envname("OTEL_EXPORTER_OTLP_ENDPOINT");
   verb->add_flag("--mcp-conformance-fixtures", flags->mcp_fixtures,
                  "/mcp offers what the protocol's conformance suite asks for, not kernels");
 }

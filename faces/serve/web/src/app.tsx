@@ -3,14 +3,17 @@ import { useGet } from "./api/hooks";
 import type { Status } from "./api/types";
 import { useRoute, type Route } from "./lib/route";
 import { Empty, Loading } from "./parts/basics";
+import { Admin } from "./pages/Admin";
 import { Devices } from "./pages/Devices";
 import { Job } from "./pages/Job";
 import { Jobs } from "./pages/Jobs";
+import { Knowledge } from "./pages/Knowledge";
 import { Login } from "./pages/Login";
 import { Runs } from "./pages/Runs";
 import { Submit } from "./pages/Submit";
 
 // The pages with charts of ECharts load it when they are opened.
+const Candidate = lazy(() => import("./pages/Candidate"));
 const Compare = lazy(() => import("./pages/Compare"));
 const Run = lazy(() => import("./pages/Run"));
 
@@ -18,20 +21,26 @@ const places = [
   ["jobs", "Jobs"],
   ["runs", "Runs"],
   ["compare", "Compare"],
-  ["devices", "Devices"],
+  ["devices", "GPUs"],
+  ["knowledge", "Knowledge"],
+  ["admin", "Admin"],
   ["submit", "Submit"],
 ] as const;
 
 function Page({ route }: { route: Route }) {
-  const [place = "jobs", id] = route.parts;
+  const [place = "jobs", id, part, number] = route.parts;
   if (place === "jobs") return id ? <Job key={id} id={id} /> : <Jobs route={route} />;
+  if (place === "runs" && id && part === "trials" && number)
+    return <Candidate key={`${id} ${number}`} id={id} number={Number(number)} />;
   if (place === "runs") return id ? <Run key={id} id={id} route={route} /> : <Runs route={route} />;
   if (place === "compare") return <Compare route={route} />;
   if (place === "devices") return <Devices />;
+  if (place === "knowledge") return <Knowledge route={route} />;
+  if (place === "admin") return <Admin />;
   if (place === "submit") return <Submit />;
   return (
     <Empty>
-      <p>There is no such page.</p>
+      <h1>There is no such page</h1>
       <p>
         <a href="#/jobs">Go to the jobs</a>
       </p>

@@ -92,6 +92,7 @@ export interface Parameter {
 }
 
 export interface Run extends RunSummary {
+  spec?: { oracle?: { kernel?: { source?: { text?: string } } | null } };
   space: { parameters: Parameter[] };
   summary: RunResult | null;
 }
@@ -101,6 +102,8 @@ export interface RunResult {
   space_size?: number;
   stop_reason?: string;
   best_configuration?: Record<string, Value>;
+  best?: Trial | null;
+  profile?: Record<string, unknown>;
   baselines?: {
     name: string;
     note?: string;
@@ -125,6 +128,8 @@ export interface TrialRow {
   compile_seconds?: number;
   judge_seconds?: number;
   note?: string;
+  memory_bytes?: number | null;
+  energy_joules?: number | null;
 }
 
 export interface Check {
@@ -167,6 +172,7 @@ export interface Status {
   scopes: string[];
   jobs: Record<string, number>;
   workers: number;
+  uptime_seconds: number;
 }
 
 export interface Worker {

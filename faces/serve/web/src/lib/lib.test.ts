@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { diffLines, paretoFront, roofOf, tradeOffs } from "./analysis";
 import { agoText, durationText, parseBudget, parseShapes, timeText } from "./format";
 import { heatOf, influences } from "./heat";
 import { PagedRows, visibleRows } from "./pages";
@@ -70,6 +71,37 @@ describe("heat", () => {
   });
   it("orders parameters by influence", () => {
     expect(influences(trials.slice(0, 5), parameters)[0]!.name).toBe("a");
+  });
+});
+
+describe("analysis", () => {
+  it("keeps what no other trial beats in both time and cost", () => {
+    const registers = tradeOffs.find((one) => one.key === "registers")!;
+    const rows = [
+      [64, 10],
+      [32, 20],
+      [32, 25],
+      [48, 22],
+      [128, 9],
+    ].map(([count, ns], i) => ({ ...trial(i + 1, {}, ns!), registers: count! }));
+    expect(paretoFront(rows, registers).map((one) => one.number)).toEqual([2, 1, 5]);
+  });
+  it("shows changed lines between those that stay", () => {
+    const lines = diffLines("a\nb\nc", "a\nx\nc\nd");
+    expect(lines.map((one) => `${one.kind} ${one.text}`)).toEqual([
+      "same a",
+      "old b",
+      "new x",
+      "same c",
+      "new d",
+    ]);
+    expect(diffLines("a\nb", "a", 1).map((one) => one.kind)).toEqual(["old", "old", "new"]);
+  });
+  it("draws the roof of an A100 at its data sheet's figures", () => {
+    const roof = roofOf({ sms: 108, fp32_per_clk: 64, clock_ghz: 1.41, dram_gbps: 2039 })!;
+    expect(roof.flops / 1e12).toBeCloseTo(19.5, 1);
+    expect(roof.bytes).toBe(2039e9);
+    expect(roofOf(null)).toBeNull();
   });
 });
 

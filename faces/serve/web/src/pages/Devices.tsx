@@ -52,7 +52,7 @@ export function Devices() {
   const workers = useGet<{ workers: Worker[] }>("/workers", 10);
   return (
     <>
-      <h1>Devices</h1>
+      <h1>GPUs and workers</h1>
       {error && <Failure error={error} retry={reload} />}
       {!data && !error && <Loading what="devices" />}
       {data && (

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
 import { ApiError, send } from "../api/client";
 import { useEvents, useGet } from "../api/hooks";
-import type { Evidence, Job as JobType, TrialEvent } from "../api/types";
-import { timeOf, type Baseline } from "../lib/baseline";
+import type { Evidence, Job as JobType, Run, TrialEvent } from "../api/types";
+import { baselineNs, timeOf, type Baseline } from "../lib/baseline";
 import { agoText, durationText, speedupText, timeText } from "../lib/format";
 import { routeText } from "../lib/route";
 import { Card, Empty, EvidenceTag, Failure, Figure, Loading, Tag } from "../parts/basics";
@@ -139,6 +139,57 @@ function Recent({ trials, run }: { trials: TrialEvent[]; run: string | undefined
   );
 }
 
+function Part({ id }: { id: string }) {
+  const { data: run } = useGet<Run>(`/runs/${encodeURIComponent(id)}`);
+  const baseline = run ? baselineNs(run) : null;
+  const best = run?.best_ns ?? null;
+  return (
+    <tr>
+      <td data-label="part">
+        <a href={routeText(["runs", id])}>{run?.task || id}</a>
+      </td>
+      <td className="right" data-label="trials">
+        {run?.trials ?? "–"}
+      </td>
+      <td className="right" data-label="baseline">
+        {timeText(baseline?.ns)}
+        <small>{baseline?.name}</small>
+      </td>
+      <td className="right" data-label="best">
+        {timeText(best)}
+      </td>
+      <td className="right strong" data-label="speed-up">
+        {speedupText(baseline && best ? baseline.ns / best : null)}
+      </td>
+    </tr>
+  );
+}
+
+/** The kernels of a graph or model: each has a run of its own. */
+function Parts({ job }: { job: JobType }) {
+  if (job.runs.length < 2) return null;
+  return (
+    <Card title={`${job.runs.length} kernels`}>
+      <table className="stack">
+        <thead>
+          <tr>
+            <th>part</th>
+            <th className="right">trials</th>
+            <th className="right">baseline</th>
+            <th className="right">best</th>
+            <th className="right">speed-up</th>
+          </tr>
+        </thead>
+        <tbody>
+          {job.runs.map((id) => (
+            <Part key={id} id={id} />
+          ))}
+        </tbody>
+      </table>
+    </Card>
+  );
+}
+
 function Files({ job }: { job: JobType }) {
   const { data } = useGet<{ files: { path: string; bytes: number }[] }>(
     job.artifact ? `/jobs/${encodeURIComponent(job.id)}/artifacts` : null,
@@ -258,6 +309,7 @@ export function Job({ id }: { id: string }) {
           </Empty>
         )
       )}
+      {ended && <Parts job={job} />}
       <Files job={job} />
     </>
   );

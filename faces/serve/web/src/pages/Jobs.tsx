@@ -15,7 +15,7 @@ function Progress({ job }: { job: Job }) {
     <span className="progress">
       <progress
         max={1}
-        value={job.state === "running" ? Math.min(1, share) : 1}
+        value={job.state === "succeeded" ? 1 : Math.min(1, share)}
         aria-label="budget used"
       />
       {used_trials}

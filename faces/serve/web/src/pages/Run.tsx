@@ -5,12 +5,12 @@ import { baselineNs } from "../lib/baseline";
 import { agoText, durationText, timeText } from "../lib/format";
 import { replaceQuery, type Route } from "../lib/route";
 import { Card, EvidenceTag, Failure, Figure, Loading, Tag } from "../parts/basics";
-import { Heatmap } from "../parts/Heatmap";
+import { Analysis } from "../parts/Analysis";
 import { TrialDetail } from "../parts/TrialDetail";
 import { TrialTable } from "../parts/TrialTable";
 
-/** The fastest trials, of which the heatmap shows the best of each cell. */
-const mostForHeatmap = 10000;
+/** The fastest trials, which the charts show. */
+const mostAnalysed = 10000;
 
 function Figures({ run }: { run: RunType }) {
   const baseline = baselineNs(run);
@@ -51,7 +51,7 @@ export default function Run({ id, route }: { id: string; route: Route }) {
   const name = encodeURIComponent(id);
   const { data: run, error, reload } = useGet<RunType>(`/runs/${name}`);
   const heat = useGet<{ trials: TrialRow[]; total: number }>(
-    run ? `/runs/${name}/trials?sort=time_ns&limit=${mostForHeatmap}` : null,
+    run ? `/runs/${name}/trials?sort=time_ns&limit=${mostAnalysed}` : null,
   );
   const [version, setVersion] = useState(0);
   const onTrial = useCallback(
@@ -97,19 +97,19 @@ export default function Run({ id, route }: { id: string; route: Route }) {
         </p>
       )}
       <Figures run={run} />
-      <Card title="Heatmap">
+      <Card title="What matters">
         {heat.error && <Failure error={heat.error} retry={heat.reload} />}
         {!heat.data && !heat.error && <Loading what="times" />}
         {heat.data && (
-          <Heatmap
+          <Analysis
             trials={heat.data.trials}
             parameters={parameters}
             route={route}
             onTrial={onTrial}
           />
         )}
-        {heat.data && heat.data.total > mostForHeatmap && (
-          <p className="hint">Of the {mostForHeatmap.toLocaleString("en")} fastest trials.</p>
+        {heat.data && heat.data.total > mostAnalysed && (
+          <p className="hint">Of the {mostAnalysed.toLocaleString("en")} fastest trials.</p>
         )}
       </Card>
       <div className={selected ? "split" : ""}>

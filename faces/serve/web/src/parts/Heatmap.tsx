@@ -3,7 +3,7 @@ import type { Parameter, TrialRow } from "../api/types";
 import { timeText } from "../lib/format";
 import { heatOf, influences } from "../lib/heat";
 import { replaceQuery, type Route } from "../lib/route";
-import { Chart, color } from "./chart";
+import { Chart, color, fastToSlow, tooltip } from "./chart";
 
 interface Props {
   trials: TrialRow[];
@@ -76,10 +76,7 @@ export function Heatmap({ trials, parameters, route, onTrial }: Props) {
         nameTextStyle: { color: quiet },
       },
       tooltip: {
-        renderMode: "richText",
-        backgroundColor: color("--panel"),
-        borderColor: color("--line"),
-        textStyle: { color: color("--text") },
+        ...tooltip(),
         formatter: ({ data }: { data: { cell: { ns: number; trials: number; best: number } } }) =>
           `${timeText(data.cell.ns)}\ntrial ${data.cell.best}, the best of ${data.cell.trials}`,
       },
@@ -96,7 +93,7 @@ export function Heatmap({ trials, parameters, route, onTrial }: Props) {
         formatter: (value: number) => timeText(10 ** value),
         textStyle: { color: quiet },
         text: ["slow", "fast"],
-        inRange: { color: ["#0f766e", "#5eb5a4", "#e6d9a8", "#e09f54", "#b4412f"] },
+        inRange: { color: fastToSlow },
       },
       series: [
         {

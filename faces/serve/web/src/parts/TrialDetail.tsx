@@ -1,5 +1,6 @@
 import { useGet } from "../api/hooks";
 import type { Parameter, Trial } from "../api/types";
+import { routeText } from "../lib/route";
 import { Failure, Loading, Tag } from "./basics";
 
 function numberText(value: unknown): string {
@@ -8,7 +9,7 @@ function numberText(value: unknown): string {
   return Number.isInteger(value) ? value.toLocaleString("en") : value.toPrecision(4);
 }
 
-function Facts({
+export function Facts({
   title,
   facts,
 }: {
@@ -34,7 +35,7 @@ function Facts({
   );
 }
 
-function Checks({ trial }: { trial: Trial }) {
+export function Checks({ trial }: { trial: Trial }) {
   const checks = trial.verdict.checks ?? [];
   if (checks.length === 0) return null;
   return (
@@ -77,7 +78,7 @@ function Checks({ trial }: { trial: Trial }) {
 }
 
 /** The trial's values, which the store keeps in the order of the parameters. */
-function named(trial: Trial, parameters: Parameter[]): Record<string, unknown> | null {
+export function named(trial: Trial, parameters: Parameter[]): Record<string, unknown> | null {
   if (!trial.configuration) return null;
   const pairs = parameters.map((one, i) => [one.name, String(trial.configuration?.[i] ?? "")]);
   return Object.fromEntries(pairs);
@@ -101,7 +102,9 @@ export function TrialDetail({
   return (
     <aside className="card detail" aria-label={`trial ${number}`}>
       <header>
-        <h2>Trial {number}</h2>
+        <h2>
+          <a href={routeText(["runs", run, "trials", String(number)])}>Trial {number}</a>
+        </h2>
         <button type="button" className="plain" onClick={close} aria-label="close trial">
           ✕
         </button>
@@ -125,14 +128,11 @@ export function TrialDetail({
             />
           ))}
           <Checks trial={data} />
-          {data.kernel?.source?.text && (
-            <>
-              <h3>Source</h3>
-              <pre className="source" tabIndex={0}>
-                {data.kernel.source.text}
-              </pre>
-            </>
-          )}
+          <p>
+            <a className="button" href={routeText(["runs", run, "trials", String(number)])}>
+              Time, roofline and source
+            </a>
+          </p>
         </>
       )}
     </aside>

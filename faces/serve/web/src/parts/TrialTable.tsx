@@ -190,7 +190,7 @@ export function TrialTable({ run, parameters, route, selected, onTrial, version 
     else return;
     event.preventDefault();
   };
-  const template = { gridTemplateColumns: columns.map((one) => one.width).join(" ") };
+  const template = { gridTemplateColumns: `${columns.map((one) => one.width).join(" ")} 1fr` };
   return (
     <>
       <Filters parameters={parameters} route={route} />
