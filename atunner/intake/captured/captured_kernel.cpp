@@ -171,9 +171,11 @@ class Builder {
     for (const auto* variables : {&module.globals(), &module.constants()}) {
       for (const ptx::Variable& variable : *variables) {
         if (variable.name != symbol.name || !variable.references.empty()) continue;
-        if (variable.initial.empty()) return false;
         const auto now = capture::BlobStore(blobs_).Get(symbol.before);
-        return now && now->size() == variable.initial.size() &&
+        if (!now) return false;
+        if (variable.initial.empty())
+          return std::ranges::all_of(*now, [](char byte) { return byte == 0; });
+        return now->size() == variable.initial.size() &&
                std::memcmp(now->data(), variable.initial.data(), now->size()) == 0;
       }
     }

@@ -20,6 +20,7 @@ using testing::HasSubstr;
 constexpr const char* kPtx = R"(.version 8.0
 .target sm_80
 .address_size 64
+.global .align 4 .b8 unset[8];
 .visible .entry scale(.param .align 8 .b8 pair[24], .param .u64 count) {
   .reg .b32 %i, %n;
   .reg .b64 %x, %y, %c, %at;
@@ -138,6 +139,15 @@ TEST_F(CapturedKernels, VariablesThatChangeAreResults) {
   EXPECT_EQ(kernel.spec.args[3].role, Role::kInOut);
   EXPECT_EQ(kernel.spec.args[4].role, Role::kInput);
   EXPECT_EQ(kernel.plan.symbols.size(), 2u);
+}
+
+// E.g. cuda::std::ignore of CUDA's headers, whose name every compilation chooses anew.
+TEST_F(CapturedKernels, VariablesThatNobodySetAreLeftToTheModule) {
+  capture::BlobStore blobs(capture::BlobsOf(dir_.path()));
+  launch_.symbols = {{"unset", 8, blobs.Put(std::string(8, '\0')).value(), "", {}}};
+  EXPECT_EQ(Kernel().value().spec.args.size(), 3u);
+  launch_.symbols[0].before = blobs.Put(std::string(8, 'x')).value();
+  EXPECT_EQ(Kernel().value().spec.args.size(), 4u);
 }
 
 TEST_F(CapturedKernels, AddressesInMemoryAreListed) {
