@@ -139,13 +139,13 @@ function Recent({ trials, run }: { trials: TrialEvent[]; run: string | undefined
   );
 }
 
-function Part({ id }: { id: string }) {
+function RunRow({ id }: { id: string }) {
   const { data: run } = useGet<Run>(`/runs/${encodeURIComponent(id)}`);
   const baseline = run ? baselineNs(run) : null;
   const best = run?.best_ns ?? null;
   return (
     <tr>
-      <td data-label="part">
+      <td data-label="run">
         <a href={routeText(["runs", id])}>{run?.task || id}</a>
       </td>
       <td className="right" data-label="trials">
@@ -165,15 +165,15 @@ function Part({ id }: { id: string }) {
   );
 }
 
-/** The kernels of a graph or model: each has a run of its own. */
-function Parts({ job }: { job: JobType }) {
+/** The runs of the parts that a graph was divided into, and that of the whole. */
+function RunsOf({ job }: { job: JobType }) {
   if (job.runs.length < 2) return null;
   return (
-    <Card title={`${job.runs.length} kernels`}>
+    <Card title="Runs of this job">
       <table className="stack">
         <thead>
           <tr>
-            <th>part</th>
+            <th>run</th>
             <th className="right">trials</th>
             <th className="right">baseline</th>
             <th className="right">best</th>
@@ -182,7 +182,7 @@ function Parts({ job }: { job: JobType }) {
         </thead>
         <tbody>
           {job.runs.map((id) => (
-            <Part key={id} id={id} />
+            <RunRow key={id} id={id} />
           ))}
         </tbody>
       </table>
@@ -309,7 +309,7 @@ export function Job({ id }: { id: string }) {
           </Empty>
         )
       )}
-      {ended && <Parts job={job} />}
+      {ended && <RunsOf job={job} />}
       <Files job={job} />
     </>
   );
