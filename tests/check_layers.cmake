@@ -5,7 +5,9 @@
 # 2. Inside a room that declares LAYERS, a sub-folder may include only itself and sub-folders of
 #    earlier layers. "." is the room's own folder. Sub-folders that share a layer ("memory,timing")
 #    may not include each other.
-# 3. Device code in kernels/ includes nothing of the repository. Any room may include its headers
+# 3. Each source is named by its room's CMakeLists.txt: one that a merge lost is not compiled, and a
+#    test that is not compiled does not fail.
+# 4. Device code in kernels/ includes nothing of the repository. Any room may include its headers
 #    (argument structures).
 # Tests, fuzz targets and shared test cases may include anything.
 cmake_minimum_required(VERSION 3.25)
@@ -59,6 +61,7 @@ macro(check_folder place)
   file(GLOB_RECURSE sources RELATIVE ${folder}
        ${folder}/*.h ${folder}/*.cpp ${folder}/*.def ${folder}/*.inc)
   foreach(source ${sources})
+    check_listed()
     if(source MATCHES "_(test|fuzz|bench|cases)\\.(cpp|h)$"
        OR source MATCHES "(^|/)(testdata|testing|tests)/")
       continue()
@@ -74,6 +77,15 @@ macro(check_folder place)
       check_include()
     endforeach()
   endforeach()
+endmacro()
+
+# Lists of sources may leave out the ending.
+macro(check_listed)
+  string(REGEX REPLACE "\\.cpp$" "" stem "${source}")
+  string(FIND "${text}" "${stem}" position)
+  if(source MATCHES "\\.cpp$" AND position EQUAL -1)
+    complain("${place}/${source} is not in ${place}/CMakeLists.txt")
+  endif()
 endmacro()
 
 macro(check_include)

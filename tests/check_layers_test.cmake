@@ -1,6 +1,6 @@
 # cmake -DSCRIPT=check_layers.cmake -DWORK=folder -P check_layers_test.cmake: the script accepts a
 # tree without wrong includes and reports each kind of include that goes against the declared
-# direction.
+# direction, and a source that no list names.
 cmake_minimum_required(VERSION 3.25)
 
 # Writes a tree of two rooms and a face, with one more include in `file`, and runs the script on it.
@@ -39,6 +39,7 @@ foreach(planted
     "atunner/high/inner/b.h|atunner/high/other/o.h"    # between folders that share a layer
     "atunner/high/new/d.h|atunner/low/a.h"             # a folder that no layer names
     "faces/cli/main.cpp|atunner/low/a.h"               # a face that does not declare a room
+    "atunner/high/inner/lost.cpp|atunner/low/a.h"      # a source that no list names
     "faces/odd/x.cpp|atunner/low/a.h"                  # a face that declares nothing
     "runtime/loader.cpp|atunner/high/door.h"           # the runtime
     "kernels/families/k.cu|atunner/low/a.h")           # device code
