@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cmath>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/check_sizes.h"
@@ -278,11 +280,23 @@ class Reader {
 
   /// Sets a grid extent. Kernel Tuner divides ProblemSize by the product of GridDiv, or by the
   /// block size if there is none. Without a ProblemSize the GlobalSize counts blocks, or threads if
-  /// its type is OpenCL.
+  /// its type is OpenCL; so does one that depends on parameters where nothing divides ProblemSize.
   Status GridAxis(const json& spec, size_t i, const std::string& axis) {
-    return scope_.problem.empty()      ? GlobalGrid(spec, i, axis)
-           : i < scope_.problem.size() ? DividedGrid(spec, i, axis)
-                                       : Status();
+    const bool divided = !At(spec, ("GridDiv" + axis).c_str()).is_null();
+    const bool global = !divided && DependsOnParameters(At(At(spec, "GlobalSize"), axis.c_str()));
+    return scope_.problem.empty() || global ? GlobalGrid(spec, i, axis)
+           : i < scope_.problem.size()      ? DividedGrid(spec, i, axis)
+                                            : Status();
+  }
+
+  bool DependsOnParameters(const json& size) const {
+    if (size.is_null()) return false;
+    const auto parsed = scope_.Parse(size, "KernelSpecification.GlobalSize");
+    if (!parsed) return false;
+    const std::vector<std::string> names = parsed->Names();
+    return std::ranges::any_of(scope_.space.parameters, [&](const Parameter& parameter) {
+      return std::ranges::find(names, parameter.name) != names.end();
+    });
   }
 
   Status DividedGrid(const json& spec, size_t i, const std::string& axis) {

@@ -103,6 +103,21 @@ TEST(T1, GlobalSizeCountsBlocksOrThreads) {
   EXPECT_EQ(threads->plan.steps[0].grid[0].text(), "ceil_div(4096, block_size_x)");
 }
 
+// As BAT writes products: a block computes a tile of another size than its own.
+TEST(T1, AGlobalSizeOfParametersStandsBesideAProblemSizeThatNothingDivides) {
+  auto json = nlohmann::json::parse(kConvolution);
+  auto& spec = json["KernelSpecification"];
+  spec.erase("GridDivX");
+  spec["GlobalSizeType"] = "OpenCL";
+  spec["GlobalSize"] = {{"X", "(4096 // 64) * block_size_x"}};
+  auto kernel = Parse(json);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_THAT(kernel->plan.steps[0].grid[0].text(),
+              testing::EndsWith(" // 64) * block_size_x, block_size_x)"));
+  spec["GlobalSize"] = {{"X", "2048"}};
+  EXPECT_EQ(Parse(json)->plan.steps[0].grid[0].text(), "ceil_div(4096, block_size_x)");
+}
+
 TEST(T1, DefaultThatBreaksAConstraintIsReplacedByANearOne) {
   auto json = nlohmann::json::parse(kConvolution);
   json["ConfigurationSpace"]["TuningParameters"][1]["Default"] = 1;
