@@ -344,7 +344,8 @@ void Flatten(TensorConvForm& form) {
 /// Arranges x as rows of a padded image; false where that would multiply many zeros.
 bool UseArrangedRows(TensorConvForm& form) {
   if (form.pixels_first && !form.scaled) return false;
-  const int64_t multiplied = form.padded > 64 ? InRows(form.padded) : CeilDiv(form.padded, 16) * 16;
+  const bool in_rows = form.parts == 1 || form.padded > 64;
+  const int64_t multiplied = in_rows ? InRows(form.padded) : CeilDiv(form.padded, 16) * 16;
   if (form.Split() > 1 && 2 * multiplied > 3 * form.padded) return false;
   Merge(form);
   form.in_place = false;
