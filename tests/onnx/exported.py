@@ -2,7 +2,7 @@
 """Do PyTorch's modules mean to atunner what they mean to PyTorch, when they come as ONNX models?
 The modules of tests/torch/model_modules.py, as `torch.onnx.export` writes them.
 
-    exported.py --reference build/dev/tests/model_values [--only NAME]
+    exported.py --reference build/dev/tests/model_values [--only NAME] [--opset 11]
 """
 
 import argparse
@@ -27,16 +27,13 @@ from model_modules import modules
 from models import tensors_in
 from nodes import Reference, compare, flat, identifier
 
-# What PyTorch 1.13 cannot write as ONNX.
-OPSET = 17
 
-
-def exported(module, inputs, path):
+def exported(module, inputs, path, opset):
     """True if PyTorch can write the module."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            torch.onnx.export(module, inputs, path, opset_version=OPSET, do_constant_folding=False)
+            torch.onnx.export(module, inputs, path, opset_version=opset, do_constant_folding=False)
         return True
     except Exception as error:  # PyTorch has no single class for "cannot be exported"
         print("PyTorch cannot write it:", str(error).split("\n")[0][:100])
@@ -62,6 +59,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reference", required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--opset", type=int, default=17, help="version of the operator set")
     options = parser.parse_args()
     torch.manual_seed(1)
     reference = Reference(options.reference)
@@ -72,7 +70,7 @@ def main():
             if options.only and options.only not in name:
                 continue
             print(f"{name}: ", end="")
-            if not exported(module.double().eval(), inputs, path):
+            if not exported(module.double().eval(), inputs, path, options.opset):
                 refused += 1
                 continue
             compared += 1

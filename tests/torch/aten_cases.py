@@ -291,6 +291,7 @@ def reductions():
     for name in ("cumsum", "cumprod"):
         yield Case(f"aten.{name}.default", x(3, 4), 1)
     yield Case("aten.cumsum.default", whole(3, 4), 0)
+    yield Case("aten.cumsum.default", x(3, 4) > 0, 1)
 
 
 def norms():

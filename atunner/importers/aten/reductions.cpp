@@ -131,7 +131,9 @@ std::vector<Value> PNorm(AtenCall& call, std::string_view text) {
 }
 
 std::vector<Value> AlongAxis(AtenCall& call, std::string_view text) {
-  const Value x = Operand(call);
+  Value x = Operand(call);
+  // Truth values and integers are added up as PyTorch says, in int64 if nothing is stated.
+  if (!IsFloat(call.TypeOf(x))) x = call.g.Cast(x, call.ResultType(DType::kInt64));
   if (call.ShapeOf(x).empty()) {
     const Value y = call.Library(text, call.TypeOf(x), {call.Reshape(x, {1})});
     return {call.Reshape(y, {})};

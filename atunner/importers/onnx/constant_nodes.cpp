@@ -22,8 +22,12 @@ Value AsConstant(OnnxCall& call, const OnnxTensor& tensor) {
 }  // namespace
 
 std::vector<Value> ConstantNode(OnnxCall& call, std::string_view) {
-  if (const auto* value = call.Find("value"); value != nullptr && value->tensor)
+  if (const auto* value = call.Find("value"); value != nullptr && value->tensor) {
+    const auto dtype = OnnxDType(value->tensor->data_type);
+    // Resize of operator set 11 has such for regions and scales that it does not use.
+    if (dtype && value->tensor->dims == Integers{0}) return call.NoElements(*dtype);
     return {AsConstant(call, *value->tensor)};
+  }
   if (call.HasAttribute("value_int"))
     return {call.Constant(DType::kInt64, {}, {call.Whole("value_int", 0)})};
   if (call.HasAttribute("value_float"))
