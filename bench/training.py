@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Training steps of ResNet-50, BERT-base, GPT-2 (124 M) and ViT-B: `atunner.train_step` beside eager
-PyTorch and torch.compile. Needs a GPU and PyTorch 2; weights are random.
+"""Training steps of ResNet-50, BERT-base, GPT-2 (124 M) and ViT-B: `atunner.train_step` beside
+eager PyTorch and torch.compile. Needs a GPU and PyTorch 2; weights are random.
 
     bench/training.py --json results.jsonl          # gradients against float64, times, memory
     bench/training.py --only gpt2-bf16 --columns eager,plan --parts time

@@ -1,4 +1,4 @@
-"""The models of training.py, at their published sizes or small: the same with PyTorch 1.13 and 2."""
+"""The models of training.py, at their published sizes or small, for PyTorch 1.13 and 2."""
 
 import math
 
@@ -163,7 +163,8 @@ def make(name, small=False, batch=None, layers=None):
         count, size, classes = (batch or 4, 32, 10) if small else (batch or 32, 224, 1000)
         width, heads = (64, 4) if small else (768, 12)
         model = Vision(depth, width, heads, size, classes)
-        return model, (torch.randn(count, 3, size, size), torch.randint(0, classes, (count,))), adamw
+        given = torch.randn(count, 3, size, size), torch.randint(0, classes, (count,))
+        return model, given, adamw
     causal = name == "gpt2"
     tokens, places = (50257, 1024) if causal else (30522, 512)
     width, heads, count, length = 768, 12, batch or 8, 512 if causal else 128
