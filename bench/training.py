@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Training steps of ResNet-50, BERT-base, GPT-2 (124 M) and ViT-B: `atunner.train_step` beside eager
-PyTorch and torch.compile. Needs a GPU and PyTorch 2; weights are random.
+"""Training steps of ResNet-50, BERT-base, GPT-2 (124 M) and ViT-B: `atunner.train_step` beside
+eager PyTorch and torch.compile. Needs a GPU and PyTorch 2; weights are random.
 
     bench/training.py --json results.jsonl          # gradients against float64, times, memory
     bench/training.py --only gpt2-bf16 --columns eager,plan --parts time
@@ -34,7 +34,7 @@ class Job:
 
     def __init__(self, given, name, kind):
         self.given, self.autocast = given, kind == "bf16"
-        model, batch, optimizer = models.make(name, given.small)
+        model, batch, optimizer = models.make(name, given.small, layers=given.layers)
         self.model = model.to(given.device).train()
         self.batch = tuple(each.to(given.device) for each in batch)
         self.optimizer = optimizer(self.model)
@@ -82,7 +82,8 @@ class Examination:
     def __init__(self, given, name, kind):
         self.given, self.name, self.kind = given, name, kind
         self.step, self.runs = None, {}
-        self.facts = {"model": name, "kind": kind, "torch": torch.__version__, "prepare_s": {}}
+        self.facts = {"model": name, "kind": kind, "layers": given.layers, "prepare_s": {}}
+        self.facts["torch"] = torch.__version__
         if given.device == "cuda":
             self.facts["gpu"] = torch.cuda.get_device_name()
 
@@ -205,6 +206,7 @@ def main():
     parser.add_argument("--only", default=",".join(jobs))
     parser.add_argument("--columns", default=",".join(COLUMNS))
     parser.add_argument("--small", action="store_true", help="one layer each, small batches")
+    parser.add_argument("--layers", type=int, help="of transformers, in place of 12")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--target-gpu", default="auto")
     parser.add_argument("--steps", type=int, default=2, help="steps compared with float64")

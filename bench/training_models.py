@@ -1,4 +1,4 @@
-"""The models of training.py, at their published sizes or small: the same with PyTorch 1.13 and 2."""
+"""The models of training.py, at their published sizes or small, for PyTorch 1.13 and 2."""
 
 import math
 
@@ -149,9 +149,11 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
 
 
-def make(name, small=False, batch=None):
-    """model, batch, and a function that makes the optimizer; on the CPU, the same in each call."""
+def make(name, small=False, batch=None, layers=None):
+    """model, batch, and a function that makes the optimizer; on the CPU, the same in each call.
+    `layers` is of transformers, in place of 12."""
     torch.manual_seed(0)
+    depth = layers or (1 if small else 12)
     if name == "resnet50":
         count, size, classes = (batch or 4, 32, 10) if small else (batch or 32, 224, 1000)
         model = ResNet((1, 1), 8, classes) if small else ResNet((3, 4, 6, 3), 64, classes)
@@ -159,13 +161,15 @@ def make(name, small=False, batch=None):
         return model, given, sgd
     if name == "vit":
         count, size, classes = (batch or 4, 32, 10) if small else (batch or 32, 224, 1000)
-        model = Vision(1, 64, 4, size, classes) if small else Vision(12, 768, 12, size, classes)
-        return model, (torch.randn(count, 3, size, size), torch.randint(0, classes, (count,))), adamw
+        width, heads = (64, 4) if small else (768, 12)
+        model = Vision(depth, width, heads, size, classes)
+        given = torch.randn(count, 3, size, size), torch.randint(0, classes, (count,))
+        return model, given, adamw
     causal = name == "gpt2"
     tokens, places = (50257, 1024) if causal else (30522, 512)
-    layers, width, heads, count, length = 12, 768, 12, batch or 8, 512 if causal else 128
+    width, heads, count, length = 768, 12, batch or 8, 512 if causal else 128
     if small:
-        tokens, places, layers, width, heads, count, length = 128, 32, 1, 64, 4, batch or 4, 32
-    model = Language(causal, layers, width, heads, tokens, places)
+        tokens, places, width, heads, count, length = 128, 32, 64, 4, batch or 4, 32
+    model = Language(causal, depth, width, heads, tokens, places)
     chosen = lambda *shape: torch.randint(0, tokens, shape)  # noqa: E731
     return model, (chosen(count, length), chosen(count * length)), adamw

@@ -259,6 +259,7 @@ class Builder {
     for (const PlanStep& step : plan_.steps) {
       for (const PlanTensor& tensor : step.reads) used[tensor.buffer] = true;
       for (const PlanTensor& tensor : step.writes) used[tensor.buffer] = true;
+      for (const size_t scratch : step.scratch) used[scratch] = true;
     }
     std::vector<size_t> order;
     for (size_t i = 0; i < plan_.buffers.size(); ++i) {
