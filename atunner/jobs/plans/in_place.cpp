@@ -12,8 +12,6 @@
 namespace atunner::jobs {
 namespace {
 
-using Kind = PlanStep::Kind;
-
 bool Reads(const PlanStep& step, size_t buffer) {
   return std::ranges::count(step.reads, buffer, &PlanTensor::buffer) > 0;
 }
@@ -87,7 +85,7 @@ class Updates {
  private:
   /// True if the step is a copy that is not needed any more.
   bool Removes(size_t copy) {
-    if (plan_.steps[copy].kind != Kind::kCopy) return false;
+    if (plan_.steps[copy].kind != PlanStep::Kind::kCopy) return false;
     const size_t made = plan_.steps[copy].reads[0].buffer;
     const size_t changed = plan_.steps[copy].writes[0].buffer;
     const PlanBuffer::Kind kind = plan_.buffers[changed].kind;
@@ -114,7 +112,7 @@ class Updates {
   }
 
   bool MayWrite(const PlanStep& step, size_t made, size_t changed) {
-    if (step.kind != Kind::kLaunch || Writes(step, changed)) return false;
+    if (step.kind != PlanStep::Kind::kLaunch || Writes(step, changed)) return false;
     const auto uses = std::ranges::count(step.reads, changed, &PlanTensor::buffer);
     if (uses != 1) return uses == 0;
     const auto key = std::tuple(step.kernel, ArgumentOf(step.reads, changed),
