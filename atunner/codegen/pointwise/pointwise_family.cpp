@@ -10,6 +10,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 #include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
@@ -76,10 +77,12 @@ class PointwiseTemplate : public GraphTemplate {
     for (const Group& group : groups_) {
       const std::string name = groups_.size() == 1 ? "kernel" : "kernel_" + group.outputs[0].name;
       kernels += "\n" + Kernel(name, group, at, narrow);
-      steps.push_back(Launch(name,
-                             fmt::format("min(ceil_div({}, vector * items * block), {})",
-                                         graph::CountText(group.shape), INT32_MAX),
-                             "block"));
+      LaunchStep step = Launch(name,
+                               fmt::format("min(ceil_div({}, vector * items * block), {})",
+                                           graph::CountText(group.shape), INT32_MAX),
+                               "block");
+      std::erase_if(step.args, [&](const ArgBinding& arg) { return !Takes(group, arg.name); });
+      steps.push_back(std::move(step));
     }
     return RenderedKernel{
         Source(at, "elements", {}, {TextIf(narrow, embed::kNarrowCuh), embed::kVectorCuh, kernels}),
@@ -146,6 +149,31 @@ class PointwiseTemplate : public GraphTemplate {
     size_t outer = 0;  ///< axes along which a thread's vectors may share costly values
   };
   bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
+
+  /// True if the group's kernel has the argument: each but the tensors that only other groups need.
+  /// A plan then sees which launch is the last one to read a tensor.
+  bool Takes(const Group& group, std::string_view argument) const {
+    if (groups_.size() == 1) return true;
+    std::vector<bool> needed(graph_.nodes().size(), false);
+    for (const graph::Output& output : group.outputs) {
+      if (output.name == argument) return true;
+      needed[static_cast<size_t>(output.node)] = true;
+    }
+    for (size_t id = needed.size(); id-- > 0;) {
+      if (!needed[id]) continue;
+      if (graph_.nodes()[id].As<graph::Input>() && graph_.nodes()[id].name == argument) return true;
+      for (const NodeId operand : graph_.nodes()[id].operands)
+        needed[static_cast<size_t>(operand)] = true;
+    }
+    return std::ranges::none_of(spec_.args, [&](const ArgSpec& arg) {
+      return arg.name == argument && arg.role != Role::kScalar;
+    });
+  }
+  KernelSpec SpecOf(const Group& group) const {
+    KernelSpec part = spec_;
+    std::erase_if(part.args, [&](const ArgSpec& arg) { return !Takes(group, arg.name); });
+    return part;
+  }
 
   /// True if no vector of a group's elements crosses the end of a row.
   static bool Whole(const Group& group, int64_t vector) {
@@ -310,7 +338,7 @@ class PointwiseTemplate : public GraphTemplate {
                   "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
                   "number += gridDim.x * (long long)BLOCK) {{\n",
                   Index(), inner);
-    return KernelHead(spec_, name) +
+    return KernelHead(SpecOf(group), name) +
            fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n",
                        graph::CountText(group.shape), first, ahead, each);
   }

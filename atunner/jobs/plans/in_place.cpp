@@ -24,28 +24,42 @@ const std::string& ArgumentOf(const std::vector<PlanTensor>& tensors, size_t buf
   return std::ranges::find(tensors, buffer, &PlanTensor::buffer)->argument;
 }
 
-/// True if `output` depends on `input`, and what does is computed element by element at the same
-/// place. Beside it may stand a product, which is complete before its epilogue reads anything else,
-/// and scalars that are cut from a list.
+/// The nodes that `output` needs; none if the graph has no such output.
+std::vector<bool> NeededBy(const graph::ValidGraph& graph, const std::string& output) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  for (const graph::Output& each : graph.outputs()) {
+    if (each.name == output) needed[static_cast<size_t>(each.node)] = true;
+  }
+  for (size_t id = needed.size(); id-- > 0;) {
+    if (!needed[id]) continue;
+    for (const graph::NodeId operand : graph.nodes()[id].operands)
+      needed[static_cast<size_t>(operand)] = true;
+  }
+  return needed;
+}
+
+/// True if `output` depends on `input`, and all that does is computed element by element at the
+/// same place. What else the output needs may be a product, which is complete before its epilogue
+/// reads anything, and scalars that are cut from a list. The rest of the graph does not matter.
 bool StaysInPlace(const graph::ValidGraph& graph, graph::NodeId input, const std::string& output) {
   const graph::Extent count = graph::ElementCount(graph.node(input).type.shape);
+  const std::vector<bool> needed = NeededBy(graph, output);
+  if (!needed[static_cast<size_t>(input)]) return false;
   std::vector<bool> depends(graph.nodes().size(), false);
   depends[static_cast<size_t>(input)] = true;
   for (size_t id = 0; id < graph.nodes().size(); ++id) {
     const graph::Node& node = graph.nodes()[id];
-    const bool reached = std::ranges::any_of(
-        node.operands, [&](graph::NodeId from) { return depends[static_cast<size_t>(from)]; });
     const bool same = node.As<graph::Map>() || node.As<graph::Reshape>();
-    if (!same && !node.As<graph::Input>() && !node.As<graph::Constant>() &&
-        !node.As<graph::Contract>() && !node.As<graph::Slice>())
-      return false;
-    if (!reached) continue;
+    const bool before = same || node.As<graph::Input>() || node.As<graph::Constant>() ||
+                        node.As<graph::Contract>() || node.As<graph::Slice>();
+    if (needed[id] && !before) return false;
+    if (std::ranges::none_of(
+            node.operands, [&](graph::NodeId from) { return depends[static_cast<size_t>(from)]; }))
+      continue;
     if (!same || !(graph::ElementCount(node.type.shape) == count)) return false;
     depends[id] = true;
   }
-  return std::ranges::any_of(graph.outputs(), [&](const graph::Output& each) {
-    return each.name == output && depends[static_cast<size_t>(each.node)];
-  });
+  return true;
 }
 
 bool Mentions(const LaunchStep& step, const std::string& tensor) {

@@ -76,6 +76,19 @@ output next
       << "one element is read for three";
 }
 
+TEST(InPlace, WhatAnotherResultNeedsDoesNotMatter) {
+  const std::string two = std::string(kUpdate) + R"(input x: float32[4, 4]
+loss = reduce_sum(x, axes=[1])
+output loss
+)";
+  EXPECT_TRUE(InPlace(two, {{"p", "g", "rates", "next"}, {"x", "loss"}}));
+  EXPECT_FALSE(InPlace(std::string(kUpdate) + R"(rows = reduce_sum(next, axes=[1])
+output rows
+)",
+                       {{"p", "g", "rates", "next", "rows"}}))
+      << "another result adds what was updated";
+}
+
 TEST(InPlace, AResultThatDoesNotDependOnIt) {
   EXPECT_FALSE(InPlace(R"(input p: float32[4]
 input g: float32[4]
