@@ -6,29 +6,29 @@
 namespace atunner::cli {
 namespace {
 
-TEST(Verdict, SaysNothingOfHazardsThatNobodyLookedFor) {
+TEST(HazardSummary, SaysNothingOfHazardsThatNobodyLookedFor) {
   LaunchOutcome outcome;
   outcome.blocks_executed = 2;
-  EXPECT_EQ(Verdict(outcome, true), "no hazards on 2 blocks");
-  EXPECT_EQ(Verdict(outcome, false), "completed, nothing was checked");
+  EXPECT_EQ(HazardSummary(outcome, true), "no hazards on 2 blocks");
+  EXPECT_EQ(HazardSummary(outcome, false), "completed, nothing was checked");
 }
 
-TEST(Verdict, NamesTheErrorOfAKernelThatDied) {
+TEST(HazardSummary, NamesTheErrorOfAKernelThatDied) {
   LaunchOutcome outcome;
   outcome.kind = LaunchOutcome::Kind::kFaulted;
   outcome.message = "CUDA_ERROR_ILLEGAL_ADDRESS";
-  EXPECT_EQ(Verdict(outcome, false), "CUDA_ERROR_ILLEGAL_ADDRESS");
+  EXPECT_EQ(HazardSummary(outcome, false), "CUDA_ERROR_ILLEGAL_ADDRESS");
   outcome.hazards.emplace_back();
   outcome.blocks_executed = 7;
-  EXPECT_EQ(Verdict(outcome, true), "1 hazard on 7 blocks");
+  EXPECT_EQ(HazardSummary(outcome, true), "1 hazard on 7 blocks");
 }
 
-TEST(Verdict, NamesTheLimitThatEndedALaunch) {
+TEST(HazardSummary, NamesTheLimitThatEndedALaunch) {
   LaunchOutcome outcome;
   outcome.kind = LaunchOutcome::Kind::kTimeout;
   outcome.message = "the limit of time ran out";
   outcome.blocks_executed = 3;
-  EXPECT_EQ(Verdict(outcome, true), "the limit of time ran out on 3 blocks");
+  EXPECT_EQ(HazardSummary(outcome, true), "the limit of time ran out on 3 blocks");
 }
 
 }  // namespace
