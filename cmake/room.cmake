@@ -1,5 +1,5 @@
 # atunner_room(NAME USES room... SOURCES file... [LAYERS folder...] [COLD file...|ALL] [JOINED]
-#              [TESTS_APART] [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...] [GPU_TESTS ...]
+#              [TESTS file...] [NVRTC_TESTS ...] [VGPU_TESTS ...] [GPU_TESTS ...]
 #              [FUZZ file...] [SEEDS folder...] [LIBS lib...])
 #
 # One room is one static library `atunner_<name>`. Rooms are ordered in layers (ARCHITECTURE.md). A
@@ -12,7 +12,7 @@
 # -O1, which costs a run nothing and saves a third of their build time.
 # JOINED says that most of the room's build time goes into headers: builds from nothing
 # (ATUNNER_UNITY) then compile eight of its sources as one file. Names in unnamed namespaces of such
-# a room differ from each other. Tests are joined, too, but in rooms that say TESTS_APART.
+# a room differ from each other.
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture trace http"
@@ -64,7 +64,7 @@ endfunction()
 
 function(atunner_room name)
   set(lists USES SOURCES LAYERS COLD TESTS NVRTC_TESTS VGPU_TESTS GPU_TESTS FUZZ SEEDS LIBS)
-  cmake_parse_arguments(R "JOINED;TESTS_APART" "" "${lists}" ${ARGN})
+  cmake_parse_arguments(R "JOINED" "" "${lists}" ${ARGN})
   add_library(atunner_${name} STATIC ${R_SOURCES})
   target_link_libraries(atunner_${name} PUBLIC atunner_flags ${R_LIBS})
   atunner_precompiled(atunner_${name})
@@ -78,13 +78,10 @@ function(atunner_room name)
   endif()
   atunner_use(atunner_${name} ${name} ${R_USES})
   if(ATUNNER_TESTS)
-    if(R_TESTS_APART)
-      set(apart APART)
-    endif()
-    atunner_test(${name}_test LABEL null USES ${name} SOURCES ${R_TESTS} ${apart})
-    atunner_test(${name}_nvrtc_test LABEL nvrtc USES ${name} SOURCES ${R_NVRTC_TESTS} ${apart})
-    atunner_test(${name}_vgpu_test LABEL vgpu USES ${name} SOURCES ${R_VGPU_TESTS} ${apart})
-    atunner_test(${name}_gpu_test LABEL gpu USES ${name} SOURCES ${R_GPU_TESTS} ${apart})
+    atunner_test(${name}_test LABEL null USES ${name} SOURCES ${R_TESTS})
+    atunner_test(${name}_nvrtc_test LABEL nvrtc USES ${name} SOURCES ${R_NVRTC_TESTS})
+    atunner_test(${name}_vgpu_test LABEL vgpu USES ${name} SOURCES ${R_VGPU_TESTS})
+    atunner_test(${name}_gpu_test LABEL gpu USES ${name} SOURCES ${R_GPU_TESTS})
   endif()
   if(ATUNNER_FUZZ)
     foreach(file ${R_FUZZ})
@@ -125,12 +122,12 @@ function(atunner_test_headers)
     <memory> <optional> <random> <set> <span> <string> <string_view> <variant> <vector>)
 endfunction()
 
-# atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process [APART] [COST seconds] [TIMEOUT seconds]
-#              USES room... SOURCES file... [ENV k=v...] [LIBS lib...])
+# atunner_test(NAME LABEL null|nvrtc|vgpu|gpu|process [COST seconds] [TIMEOUT seconds] USES room...
+#              SOURCES file... [ENV k=v...] [LIBS lib...])
 # One executable, one ctest entry. An empty source list makes nothing. ctest starts tests with the
 # highest COST first, so that no long one runs alone at the end.
 function(atunner_test name)
-  cmake_parse_arguments(T "APART" "LABEL;TIMEOUT;COST" "USES;SOURCES;ENV;LIBS" ${ARGN})
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT;COST" "USES;SOURCES;ENV;LIBS" ${ARGN})
   if(NOT T_SOURCES)
     return()
   endif()
@@ -138,9 +135,6 @@ function(atunner_test name)
     set(T_TIMEOUT 900)
   endif()
   add_executable(${name} ${T_SOURCES})
-  if(ATUNNER_UNITY AND NOT T_APART)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
   atunner_cold(${name})
   atunner_test_headers()
   target_precompile_headers(${name} REUSE_FROM atunner_test_headers)
