@@ -10,13 +10,15 @@
 #include <cmath>
 #include <numeric>
 #include <set>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "atunner/codegen/template/costs.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/graph_layout.h"
 #include "atunner/cuda_text/element_text.h"
 #include "atunner/cuda_text/shared_statements.h"
+#include "atunner/graph/compose.h"
 #include "atunner/graph/match/inline_work.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "embed/families.h"
@@ -55,7 +57,10 @@ class PointwiseTemplate : public GraphTemplate {
       else
         same->outputs.push_back(output);
     }
-    for (Group& group : groups_) group.outer = OuterAxes(group);
+    for (Group& group : groups_) {
+      group.outer = OuterAxes(group);
+      group.spec = SpecOf(group);
+    }
     space_.parameters = {
         {"vector", VectorWidths(Widest(), neighbours, 32),
          "neighbouring elements that a thread computes at once"},
@@ -81,7 +86,9 @@ class PointwiseTemplate : public GraphTemplate {
                                fmt::format("min(ceil_div({}, vector * items * block), {})",
                                            graph::CountText(group.shape), INT32_MAX),
                                "block");
-      std::erase_if(step.args, [&](const ArgBinding& arg) { return !Takes(group, arg.name); });
+      std::erase_if(step.args, [&](const ArgBinding& arg) {
+        return spec_.FindArg(arg.name) != nullptr && group.spec.FindArg(arg.name) == nullptr;
+      });
       steps.push_back(std::move(step));
     }
     return RenderedKernel{
@@ -147,31 +154,28 @@ class PointwiseTemplate : public GraphTemplate {
     Shape shape;
     std::vector<graph::Output> outputs;
     size_t outer = 0;  ///< axes along which a thread's vectors may share costly values
+    KernelSpec spec;   ///< with the arguments of the group's kernel
   };
   bool MayShare() const { return std::ranges::any_of(groups_, &Group::outer); }
 
-  /// True if the group's kernel has the argument: each but the tensors that only other groups need.
-  /// A plan then sees which launch is the last one to read a tensor.
-  bool Takes(const Group& group, std::string_view argument) const {
-    if (groups_.size() == 1) return true;
-    std::vector<bool> needed(graph_.nodes().size(), false);
-    for (const graph::Output& output : group.outputs) {
-      if (output.name == argument) return true;
-      needed[static_cast<size_t>(output.node)] = true;
-    }
-    for (size_t id = needed.size(); id-- > 0;) {
-      if (!needed[id]) continue;
-      if (graph_.nodes()[id].As<graph::Input>() && graph_.nodes()[id].name == argument) return true;
-      for (const NodeId operand : graph_.nodes()[id].operands)
-        needed[static_cast<size_t>(operand)] = true;
-    }
-    return std::ranges::none_of(spec_.args, [&](const ArgSpec& arg) {
-      return arg.name == argument && arg.role != Role::kScalar;
-    });
-  }
+  /// The task with the arguments of the group's kernel: all but the tensors that only other groups
+  /// need. A plan then sees which launch is the last one to read a tensor.
   KernelSpec SpecOf(const Group& group) const {
     KernelSpec part = spec_;
-    std::erase_if(part.args, [&](const ArgSpec& arg) { return !Takes(group, arg.name); });
+    if (groups_.size() == 1) return part;
+    std::vector<NodeId> wanted;
+    std::set<std::string> tensors;
+    for (const graph::Output& output : group.outputs) {
+      wanted.push_back(output.node);
+      tensors.insert(output.name);
+    }
+    const std::vector<bool> needed = graph::NeededFor(graph_, wanted);
+    for (const NodeId input : graph_.inputs()) {
+      if (needed[input]) tensors.insert(graph_.node(input).name);
+    }
+    std::erase_if(part.args, [&](const ArgSpec& arg) {
+      return arg.role != Role::kScalar && !tensors.contains(arg.name);
+    });
     return part;
   }
 
@@ -338,7 +342,7 @@ class PointwiseTemplate : public GraphTemplate {
                   "       (first = number / stride * ITEMS * stride + number % stride) < vectors; "
                   "number += gridDim.x * (long long)BLOCK) {{\n",
                   Index(), inner);
-    return KernelHead(SpecOf(group), name) +
+    return KernelHead(group.spec, name) +
            fmt::format("  const long long vectors = {} / VEC;\n{}{}{}  }}\n}}\n",
                        graph::CountText(group.shape), first, ahead, each);
   }

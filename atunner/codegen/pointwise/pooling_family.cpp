@@ -28,8 +28,8 @@ int64_t Span(const ConvAxis& axis, int64_t windows) {
 }
 
 constexpr int64_t kMostThreads = int64_t{1} << 31;
-constexpr int64_t kLargestWindow =
-    128;  ///< elements of one depth: a thread has all of them at hand
+/// Elements of one depth: a thread has all of them at hand.
+constexpr int64_t kLargestWindow = 128;
 
 std::optional<PoolingForm> FormOf(const Task& task) {
   auto form = task.fused() ? graph::PoolingFormOf(*task.fused()) : std::nullopt;

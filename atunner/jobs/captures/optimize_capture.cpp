@@ -350,8 +350,7 @@ Result<std::vector<KernelShare>> Chosen(const OptimizeCaptureRequest& request,
 std::string OutOfTime(const KernelShare& share, const Budget& budget) {
   return fmt::format(
       "not tuned: the {:.0f} s went to kernels that take more of the program's time (this one "
-      "takes "
-      "{:.1f} %); a longer budget, or tuning this kernel alone, reaches it",
+      "takes {:.1f} %); a longer budget, or tuning this kernel alone, reaches it",
       *budget.seconds, 100 * share.share);
 }
 

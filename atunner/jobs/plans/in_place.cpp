@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "atunner/graph/compose.h"
 #include "atunner/graph/graph.h"
 #include "atunner/operators/task.h"
 
@@ -24,26 +25,14 @@ const std::string& ArgumentOf(const std::vector<PlanTensor>& tensors, size_t buf
   return std::ranges::find(tensors, buffer, &PlanTensor::buffer)->argument;
 }
 
-/// The nodes that `output` needs; none if the graph has no such output.
-std::vector<bool> NeededBy(const graph::ValidGraph& graph, const std::string& output) {
-  std::vector<bool> needed(graph.nodes().size(), false);
-  for (const graph::Output& each : graph.outputs()) {
-    if (each.name == output) needed[static_cast<size_t>(each.node)] = true;
-  }
-  for (size_t id = needed.size(); id-- > 0;) {
-    if (!needed[id]) continue;
-    for (const graph::NodeId operand : graph.nodes()[id].operands)
-      needed[static_cast<size_t>(operand)] = true;
-  }
-  return needed;
-}
-
 /// True if `output` depends on `input`, and all that does is computed element by element at the
 /// same place. What else the output needs may be a product, which is complete before its epilogue
 /// reads anything, and scalars that are cut from a list. The rest of the graph does not matter.
 bool StaysInPlace(const graph::ValidGraph& graph, graph::NodeId input, const std::string& output) {
+  const auto result = std::ranges::find(graph.outputs(), output, &graph::Output::name);
+  if (result == graph.outputs().end()) return false;
   const graph::Extent count = graph::ElementCount(graph.node(input).type.shape);
-  const std::vector<bool> needed = NeededBy(graph, output);
+  const std::vector<bool> needed = graph::NeededFor(graph, {result->node});
   if (!needed[static_cast<size_t>(input)]) return false;
   std::vector<bool> depends(graph.nodes().size(), false);
   depends[static_cast<size_t>(input)] = true;
