@@ -64,11 +64,11 @@ Result<std::unique_ptr<Store>> Store::Open(const Path& file,
 
 Store::~Store() { sqlite3_close(handle_); }
 
-/// Does nothing when the store has a run with the same key.
-Status Store::InsertRun(const RunRecord& wanted) {
+/// Does nothing when the store has a run with the same key or with this id.
+Status Store::InsertRun(const RunRecord& wanted, const std::string& id) {
   Statement insert(handle_,
-                   "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO NOTHING");
-  insert.Text(1, wanted.id)
+                   "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING");
+  insert.Text(1, id)
       .Text(2, wanted.key)
       .Text(3, wanted.command)
       .Text(4, wanted.created)
@@ -84,15 +84,20 @@ Status Store::InsertRun(const RunRecord& wanted) {
 }
 
 Result<RunRecord> Store::OpenRun(const RunRecord& wanted, bool& resumed) {
-  resumed = false;
-  ATUNNER_RETURN_IF_ERROR(InsertRun(wanted));
-  resumed = sqlite3_changes(handle_) == 0;
-  Statement find(handle_, SelectRuns("WHERE key = ?"));
-  find.Text(1, wanted.key);
-  if (find.Step() != SQLITE_ROW) return Failure("find the run");
-  const std::string id = find.Column(0);
-  running_.try_emplace(id, file_, id);
-  return ReadRun(find, file_);
+  // An id has a part of the key only, so that runs of equal names and minutes may share it.
+  for (int number = 1;; ++number) {
+    const std::string suffix = number == 1 ? "" : "-" + std::to_string(number);
+    ATUNNER_RETURN_IF_ERROR(InsertRun(wanted, wanted.id + suffix));
+    resumed = sqlite3_changes(handle_) == 0;
+    Statement find(handle_, SelectRuns("WHERE key = ?"));
+    find.Text(1, wanted.key);
+    const int found = find.Step();
+    if (found == SQLITE_DONE) continue;
+    if (found != SQLITE_ROW) return Failure("find the run");
+    const std::string id = find.Column(0);
+    running_.try_emplace(id, file_, id);
+    return ReadRun(find, file_);
+  }
 }
 
 Status Store::UpdateRun(const RunRecord& run) {

@@ -47,7 +47,8 @@ class Store {
   ~Store();
 
   /// The run with this key if there is one (`resumed` becomes true), else `wanted`, inserted. The
-  /// run counts as running until its status is changed or this store is closed.
+  /// run counts as running until its status is changed or this store is closed. Where another run
+  /// has the id of `wanted`, "-2", "-3", … is appended.
   Result<RunRecord> OpenRun(const RunRecord& wanted, bool& resumed);
   Status UpdateRun(const RunRecord& run);
   Status DeleteRun(const std::string& id);
@@ -64,7 +65,7 @@ class Store {
 
  private:
   explicit Store(sqlite3* handle, Path file) : handle_(handle), file_(std::move(file)) {}
-  Status InsertRun(const RunRecord& wanted);
+  Status InsertRun(const RunRecord& wanted, const std::string& id);
   std::unexpected<Error> Failure(std::string_view action) const;
 
   sqlite3* handle_;

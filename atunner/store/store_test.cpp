@@ -55,6 +55,21 @@ TEST(Store, KeepsRunsAndTrials) {
   EXPECT_THAT(store->FindRun("zzz").error().ToString(), HasSubstr("zzz"));
 }
 
+TEST(Store, RunsOfOtherKeysGetOtherIds) {
+  const TemporaryDirectory dir;
+  auto store = Store::Open(dir.path() / "s.db").value();
+  RunRecord run = MakeRun("a");
+  bool resumed = true;
+  for (const char* const id : {"a", "a-2", "a-3"}) {
+    run.key = "key of " + std::string(id);
+    EXPECT_EQ(store->OpenRun(run, resumed)->id, id);
+    EXPECT_FALSE(resumed);
+  }
+  run.key = "key of a-2";
+  EXPECT_EQ(store->OpenRun(run, resumed)->id, "a-2");
+  EXPECT_TRUE(resumed);
+}
+
 TEST(Store, ARunWhoseProcessDiedIsNotRunning) {
   const TemporaryDirectory dir;
   const Path file = dir.path() / "s.db";
