@@ -10,9 +10,10 @@
 //
 //        m  e  s  p  l | y
 //
-//    Inputs, constants and small values that are made of inputs alone ("repeated" nodes) are not in
-//    the list: every kernel that needs one computes it again. A reshape that only adds or removes
-//    axes of extent 1 belongs to the value behind it (its "origin").
+//    Inputs, constants, integers that are made of indices alone (positions, masks), and small
+//    values that are made of inputs alone ("repeated" nodes) are not in the list: every kernel that
+//    needs one computes it again. A reshape that only adds or removes axes of extent 1 belongs to
+//    the value behind it (its "origin").
 //
 // 2. Cuts. A subgraph is an interval of the list. best[i] is the least cost of computing all nodes
 //    from place i on:
@@ -106,6 +107,7 @@ class Partitioner {
         sizes_(sizes),
         strategy_(strategy),
         multiplied_(Multiplied(graph)),
+        of_indices_(graph.nodes().size(), false),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
         large_(graph.nodes().size(), false),
@@ -222,6 +224,7 @@ class Partitioner {
 
   void Classify(NodeId id) {
     const Node& node = graph_.node(id);
+    of_indices_[id] = IsOfIndices(id);
     repeated_[id] = IsRepeated(id, strategy_.repeats);
     large_[id] = strategy_.small_first && CountOf(node) > most_ / kSmall;
     for (NodeId operand : node.operands) {
@@ -235,9 +238,20 @@ class Partitioner {
     const Node& node = graph_.node(id);
     if (node.As<Input>()) return true;
     if (node.As<Constant>()) return !multiplied_[id];  // contractions read operands from memory
-    if (IsInputWithOnes(id)) return true;
+    if (IsInputWithOnes(id) || of_indices_[id]) return true;
     return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
+  }
+
+  /// True for integers and bools that depend on no input: to compute them costs less than to read
+  /// them, and a kernel that knew them as an input alone would be judged on numbers that they never
+  /// are.
+  bool IsOfIndices(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const bool light = node.As<Constant>() || node.As<Map>() || node.As<Reshape>() ||
+                       node.As<Transpose>() || node.As<Slice>();
+    return light && !IsFloat(node.type.dtype) && !multiplied_[id] && !names_.contains(id) &&
+           std::ranges::all_of(node.operands, [&](NodeId operand) { return of_indices_[operand]; });
   }
 
   /// True for an input with axes of extent 1 added or removed, as the weights of channels have
@@ -368,7 +382,7 @@ class Partitioner {
   const Strategy strategy_;
   std::vector<bool> multiplied_;
   std::map<NodeId, std::string> names_;  ///< of the graph's outputs
-  std::vector<bool> repeated_;
+  std::vector<bool> of_indices_, repeated_;
   std::vector<int> depths_;      ///< nodes on the longest path from an input
   std::vector<bool> large_;      ///< depends on a large value; all false unless small_first
   std::vector<NodeId> origins_;  ///< the node of which each is a reshape, or itself
