@@ -158,10 +158,10 @@ TEST(Partition, ComputesIndicesWhereTheyAreNeeded) {
   // Angles of rotary embeddings: another kernel would know positions as integers of any size.
   const auto parts = Parts(
       "graph g\ninput x: float32[6, 8]\ninput w: float32[8, 8]\ninput f: float32[8]\n"
-      "at: int64[6, 1] = index(0)\n"
+      "at: int64[6, 1] = index(-2)\n"
       "p = cast(at, float32)\na = x * cos(p * f)\n"
       "m = contract(a, w, equation=\"mk,nk->mn\")\n"
-      "c: bool[6, 8] = index(0) < index(1)\n"
+      "c: bool[6, 8] = index(-2) < index(-1)\n"
       "d = select(c, m, 0.0 * m)\ns = reduce_sum(d, axes=[1])\n"
       "y = select(c, sin(p * f), cast(at, float32) * d)\noutput s\noutput y\n");
   for (const ValidGraph& part : parts) {
