@@ -27,8 +27,8 @@
 //
 // 3. Subgraphs. A value that crosses a cut is stored. It is an output of the first interval and an
 //    input of the second, called as the graph's output or else kept<id>. Here l is kept in float32:
-//    a stored value keeps the precision of arithmetic, unless the graph itself rounds it or a
-//    contraction takes it in its own type (KeptType).
+//    a small stored value keeps the precision of arithmetic, unless the graph itself rounds it or a
+//    contraction takes it in its own type (KeptType). A large one is stored as the graph says.
 //
 // Only intervals of one order are considered, so the order matters. Several are tried (Strategy):
 // with and without repeated nodes, small reductions first, and the deepest operand first. An order
@@ -346,16 +346,18 @@ class Partitioner {
     return node.As<Input>() || (moves && IsMovedInput(node.operands[0]));
   }
 
-  /// The type in which a value is stored between kernels: the type of arithmetic, so that a cut
-  /// rounds nothing. Values that the graph casts, outputs, moved inputs and operands of
-  /// contractions keep their own type.
+  /// The type in which a value is stored between kernels. Small values, statistics of rows for
+  /// example, have the type of arithmetic, so that a cut rounds nothing. Large ones have their own,
+  /// since a wider one would take twice the time; so have values that the graph casts, outputs,
+  /// moved inputs and operands of contractions.
   DType KeptType(NodeId id) const {
-    const DType own = graph_.node(id).type.dtype;
-    const auto* map = graph_.node(id).As<Map>();
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id)
-               ? own
-               : ArithmeticType(own);
+    const bool large = most_ / kSmall < CountOf(node);
+    return large || rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id)
+               ? node.type.dtype
+               : ArithmeticType(node.type.dtype);
   }
 
   /// By node: true for operands of contractions, and for what layout operations make such operands
