@@ -53,6 +53,7 @@
 
 #include "atunner/graph/partition/cost_cache.h"
 #include "atunner/graph/partition/node_codes.h"
+#include "atunner/graph/rewriter.h"
 
 namespace atunner::graph {
 namespace {
@@ -283,16 +284,43 @@ class Partitioner {
   }
 
   /// Appends the node behind its operands. In the usual order the deepest operand comes last, so
-  /// that a long chain is not interrupted by the short ones that it needs.
+  /// that a long chain is not interrupted by the short ones that it needs. Attention divides a
+  /// product by the sums of the weights that it multiplies: the product comes first then, since
+  /// what makes its other operand, the values, would come between the weights and the product.
   void Append(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
     std::ranges::stable_sort(operands, {}, [&](NodeId operand) {
       return strategy_.deep_first ? -depths_[operand] : depths_[operand];
     });
+    std::ranges::stable_partition(operands, [&](NodeId operand) {
+      return std::ranges::any_of(operands, [&](NodeId sum) { return Multiplies(operand, sum); });
+    });
     for (NodeId operand : operands) Append(operand);
     places_[id] = order_.size();
     order_.push_back(id);
+  }
+
+  /// True for a product of the values that `sum` adds up.
+  bool Multiplies(NodeId product, NodeId sum) const {
+    const auto source = [&](NodeId from) {
+      while (IsMoved(from)) from = graph_.node(from).operands[0];
+      return from;
+    };
+    const Node& contract = graph_.node(source(product));
+    const Node& reduce = graph_.node(source(sum));
+    return contract.As<Contract>() && reduce.As<Reduce>() &&
+           std::ranges::any_of(contract.operands, [&](NodeId operand) {
+             return source(operand) == source(reduce.operands[0]);
+           });
+  }
+
+  /// True for another shape, or another type, of one value.
+  bool IsMoved(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
+    return node.As<Reshape>() || (map != nullptr && node.operands.size() == 1 &&
+                                  map->body.root().op == ScalarOp::kCast && IsFree(map->body));
   }
 
   std::string NameOf(NodeId id) const {
