@@ -8,6 +8,7 @@
 #include "atunner/graph/match/inline_work.h"
 #include "atunner/graph/match/sole_product.h"
 #include "atunner/graph/partition/partition.h"
+#include "atunner/graph/rewrite/maps_before_reshapes.h"
 #include "atunner/graph/rewrite/maps_before_transposes.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/rewrite/transposes_into_products.h"
@@ -107,7 +108,9 @@ ValidGraph PreparedForStages(const ValidGraph& given) {
   const ValidGraph products = graph::WithCanonicalMatmuls(
       graph::WithTransposesInProducts(graph::WithSplitSorts(tables)));
   const ValidGraph canonical = graph::FuseMaps(products, /*through_roundings=*/false);
-  return graph::FuseMaps(graph::WithMapsBeforeTransposes(canonical), /*through_roundings=*/false);
+  const ValidGraph moved = graph::WithMapsBeforeReshapes(
+      graph::WithMapsBeforeTransposes(canonical));
+  return graph::FuseMaps(moved, /*through_roundings=*/false);
 }
 
 std::optional<Stages> StagesOf(const Task& task, bool pairs) {

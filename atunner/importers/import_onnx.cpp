@@ -21,6 +21,8 @@ using graph::Tensor;
 using graph::Value;
 
 constexpr size_t kMostNodes = 1'000'000;
+/// The last set whose operators are known; a later one may give them another meaning.
+constexpr int64_t kNewestOpset = 28;
 constexpr int kDeepestCalls = 32;
 /// What of a body its results need, in the order of the body.
 std::vector<const OnnxNode*> NeededNodes(const std::vector<OnnxNode>& nodes,
@@ -57,6 +59,12 @@ class OnnxImporter {
   Result<ImportedModel> Import() {
     if (model_.graph.nodes.size() > kMostNodes)
       return Invalid(fmt::format("the model has {} nodes", model_.graph.nodes.size()), where_);
+    const auto opset = model_.opsets.find("");
+    if (opset != model_.opsets.end() && (opset->second < 1 || opset->second > kNewestOpset))
+      return Fail(
+          ErrorCode::kUnsupported, fmt::format("the model has operator set {}", opset->second),
+          where_,
+          fmt::format("sets up to {} are read: export the model for an older one", kNewestOpset));
     if (model_.graph.has_sparse)
       return Fail(ErrorCode::kUnsupported, "the model has sparse weights", where_);
     std::set<std::string, std::less<>> wanted;

@@ -202,6 +202,23 @@ TEST(Onnx, ACycleIsNamed) {
   EXPECT_THAT(refused.error().ToString(), HasSubstr("'b' is used before it is computed"));
 }
 
+TEST(Onnx, UnknownOperatorSetsAreRefused) {
+  for (const int64_t opset : {0, 29, 99}) {
+    const auto refused = ImportOnnx(OnnxModelOf(Linear(), {}, opset), "model", ".");
+    ASSERT_FALSE(refused) << opset;
+    EXPECT_THAT(refused.error().ToString(), HasSubstr("operator set " + std::to_string(opset)));
+  }
+  EXPECT_TRUE(ImportOnnx(OnnxModelOf(Linear(), {}, 28), "model", "."));
+}
+
+TEST(Onnx, WeightsOfAnotherSizeAreRefused) {
+  OnnxParts parts = Linear();
+  parts.initializers[0] = OnnxRaw<char>("layer.weight", {2, 3}, kOnnxFloat, {1, 2, 3, 4, 5, 6, 7});
+  const auto refused = Import(parts);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().ToString(), HasSubstr("has 7 bytes in the file and 24"));
+}
+
 TEST(Onnx, FilesCutAnywhereAreRefusedOrSmaller) {
   const std::string bytes = OnnxModelOf(Linear());
   ASSERT_TRUE(LooksLikeOnnx(bytes));

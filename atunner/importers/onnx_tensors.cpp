@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <utility>
@@ -90,6 +91,12 @@ Value OnnxTensors::AddUserInput(std::string_view wanted, graph::TensorType type)
 
 Value OnnxTensors::AddWeight(const std::string& name, const OnnxTensor& tensor, DType dtype) {
   if (const Status inside = CheckLocation(tensor); !inside) return builder_.Fail(inside.error());
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(tensor.Count(), 0)) * SizeOf(dtype);
+  if (!tensor.raw.empty() && tensor.raw.size() != bytes)
+    return builder_.Fail({ErrorCode::kInvalidInput,
+                          fmt::format("the weight '{}' has {} bytes in the file and {} by its type",
+                                      name, tensor.raw.size(), bytes),
+                          "", "is the file damaged?"});
   const std::string unique = Unused(name);
   inputs_.push_back({unique, InputKind::kParameter, name, PlaceOf(tensor, bytes_)});
   return builder_.Input(unique, {dtype, graph::Shape(tensor.dims.begin(), tensor.dims.end())});

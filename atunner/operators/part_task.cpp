@@ -14,12 +14,13 @@ Result<PartTask> TaskOfAttention(const graph::AttentionForm& form, const Dims& s
                                  Accuracy accuracy) {
   const bool masked = !form.mask.empty();
   if (masked && form.causal) return Invalid("attention that is masked twice");
+  if (masked && form.sharing > 1) return Invalid("masked attention of shared heads");
   const Operator* op = FindOperator(masked ? "attention_masked" : "attention_gqa");
   const int64_t batch = form.batch.Bound(sizes).factor();
-  OperatorRequest request{
-      {{batch, form.heads, form.queries, form.dim}, {batch, form.heads, form.keys, form.dim}},
-      dtype,
-      {{"scale", form.scale}}};
+  OperatorRequest request{{{batch, form.heads, form.queries, form.dim},
+                           {batch, form.heads / form.sharing, form.keys, form.dim}},
+                          dtype,
+                          {{"scale", form.scale}}};
   if (form.causal) request.attributes["causal"] = true;
   ATUNNER_TRY(KernelSpec task, op->Instantiate(request));
   task.attributes[std::string(kScoresOfAnySize)] = true;

@@ -378,7 +378,7 @@ class CompileTest(unittest.TestCase):
 
     def test_tuning_in_the_background(self):
         net, x = ready(nn.Linear(64, 48)), torch.randn(16, 64, device="cuda")
-        options = {"tune": "background", "budget": "5"}
+        options = {"tune": "background", "verify": "first", "budget": "5"}
         fast = torch.compile(net, backend="atunner", options=options)
         with self.watched():
             self.near(fast(x), double(net, x))
@@ -388,6 +388,17 @@ class CompileTest(unittest.TestCase):
             self.near(fast(x), double(net, x))
             self.assertIsNot(graph.plan, first)
             self.near(fast(x), double(net, x))
+
+    def test_first_guesses_serve_before_they_are_verified(self):
+        net, x = ready(nn.Linear(64, 24)), torch.randn(16, 64, device="cuda")
+        fast = torch.compile(net, backend="atunner")
+        with self.watched():
+            for _ in range(2):
+                self.near(fast(x), double(net, x))
+            graph = self.plans[0]
+            graph.tuner.join()
+            self.near(fast(x), double(net, x))
+            self.assertTrue(graph.is_verified)
 
     def test_the_command_line_reads_exported_programs(self):
         net, x = ready(mlp()), torch.randn(8, 64, device="cuda")
@@ -419,7 +430,8 @@ class CompileTest(unittest.TestCase):
             "    return found\n"
             "_backend.compile_graph = timed\n"
             "with torch.no_grad():\n"
-            "    y = torch.compile(net, backend='atunner')(x)\n"
+            "    options = {'verify': 'first'}\n"
+            "    y = torch.compile(net, backend='atunner', options=options)(x)\n"
             "    torch.testing.assert_close(y, net(x), rtol=1e-3, atol=1e-3)\n"
             "print('compile_graph took', *spent)\n"
         )

@@ -24,7 +24,7 @@ except ImportError:
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import atunner
 import atunner_runtime
-from atunner import _backend, _graphs, _plan_cache, _program
+from atunner import _backend, _fixed_graph, _graphs, _plan_cache, _program
 
 nn = torch.nn
 VIRTUAL = "ATUNNER_LIBCUDA" in os.environ
@@ -225,21 +225,61 @@ class PlanTest(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             fast = _backend.compile_graph(graph, inputs, options=options)
-            got = fast(*inputs)
-            self.check(got[0], module(x).detach())
-            self.assertIsNone(got[1])
-            self.assertEqual(fast.plan.weight_bytes, 0)
+            self.assertFalse(fast.is_verified)
+            for _ in range(2):  # the first call is compared with PyTorch's
+                got = fast(*inputs)
+                self.check(got[0], module(x).detach())
+                self.assertIsNone(got[1])
+            first = fast.plan
+            self.assertEqual(first.weight_bytes, 0)
+            fast.tuner.join()
+            self.check(fast(*inputs)[0], module(x).detach())
+            self.assertTrue(fast.is_verified)
+            self.assertIsNot(fast.plan, first)
             with unittest.mock.patch.object(_plan_cache, "_make_plan") as made:
                 again = _backend.compile_graph(graph, inputs, "reduce-overhead", options)
             made.assert_not_called()
             self.check(again(*inputs)[0], module(x).detach())
 
+    def test_a_plan_that_differs_from_pytorch_does_not_serve(self):
+        module, x = nn.Sequential(nn.Linear(24, 8), nn.Tanh()).eval(), torch.randn(4, 24)
+        graph, inputs = self.graph(module, x)
+        fast = _backend.compile_graph(graph, inputs, options={"target_gpu": GPU})
+        with unittest.mock.patch.object(_fixed_graph, "_agree", return_value=False):
+            with self.assertWarnsRegex(UserWarning, "until its kernels are verified"):
+                fast(*inputs)
+        with unittest.mock.patch.object(fast.plan, "run") as run:
+            self.check(fast(*inputs)[0], module(x).detach())
+            run.assert_not_called()
+            fast.tuner.join()
+            fast(*inputs)
+        self.assertTrue(fast.is_verified)
+        self.check(fast(*inputs)[0], module(x).detach())
+
+    def test_a_plan_that_cannot_be_verified_does_not_serve(self):
+        module, x = nn.Sequential(nn.Linear(16, 8), nn.Tanh()).eval(), torch.randn(4, 16)
+        graph, inputs = self.graph(module, x)
+        make = _plan_cache._make_plan
+
+        def unchecked_only(command, device):
+            if "--unchecked" not in command:
+                raise _backend.BackendError("no correct kernel was found")
+            make(command, device)
+
+        with unittest.mock.patch.object(_plan_cache, "_make_plan", unchecked_only):
+            with self.assertWarnsRegex(UserWarning, "cannot be verified: no correct kernel"):
+                fast = _backend.compile_graph(graph, inputs, options={"target_gpu": GPU})
+                fast.tuner.join()
+        with unittest.mock.patch.object(fast.plan, "run") as run:
+            self.check(fast(*inputs)[0], module(x).detach())
+            run.assert_not_called()
+
     def test_a_plan_is_tuned_while_it_serves(self):
         module = nn.Sequential(nn.Linear(20, 12), nn.ReLU()).eval()
         x = torch.randn(4, 20)
         graph, inputs = self.graph(module, x)
-        options = {"target_gpu": GPU, "tune": "background", "budget": 2, "fallback": False}
-        with unittest.mock.patch.object(_backend, "_agree", return_value=False):
+        options = {"target_gpu": GPU, "tune": "background", "verify": "first", "budget": 2}
+        with unittest.mock.patch.object(_fixed_graph, "_agree", return_value=False):
             fast = _backend.compile_graph(graph, inputs, options=options)
             first = fast.plan
             fast.tuner.join()
@@ -428,7 +468,7 @@ class PlanTest(unittest.TestCase):
                 self.check(fast(*inputs)[0], module(x).detach())
         self.assertEqual(len(seen), 1)
         self.assertIn("TI-99", str(seen[0].message))
-        broken = unittest.mock.patch.object(_backend, "write_graph", side_effect=KeyError("bias"))
+        broken = unittest.mock.patch.object(_fixed_graph, "write_graph", side_effect=KeyError("bias"))
         with broken, self.assertWarnsRegex(UserWarning, "a bug: KeyError: 'bias'"):
             fast = _backend.compile_graph(graph, inputs, options={"target_gpu": GPU})
         self.check(fast(*inputs)[0], module(x).detach())

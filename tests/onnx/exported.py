@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Do PyTorch's modules mean to atunner what they mean to PyTorch, when they come as ONNX models?
-The modules of tests/torch/model_modules.py, as `torch.onnx.export` writes them.
+The modules of tests/torch/model_modules.py, as `torch.onnx.export` writes them; with --networks
+the 50 networks of bench/kernelbench at their small sizes.
 
-    exported.py --reference build/dev/tests/model_values [--only NAME] [--opset 11]
+    exported.py --reference build/dev/tests/model_values [--networks] [--only NAME] [--opset 11]
 """
 
 import argparse
@@ -14,6 +15,7 @@ import warnings
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "torch"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "faces", "python"))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "bench"))
 sys.path.insert(0, HERE)
 
 try:
@@ -40,6 +42,18 @@ def exported(module, inputs, path, opset):
         return False
 
 
+def networks():
+    import kernelbench
+
+    for problem in kernelbench.problems((3,)):
+        module, inputs = problem.make(small=True)
+        yield f"{problem.key} {problem.name}", module, inputs
+
+
+def in_float64(inputs):
+    return tuple(each.double() if each.is_floating_point() else each for each in inputs)
+
+
 def check(reference, module, inputs, path):
     with torch.no_grad():
         want = [tensor.numpy() for tensor in tensors_in(module(*inputs))]
@@ -59,6 +73,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reference", required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--networks", action="store_true", help="the networks of bench/kernelbench")
     parser.add_argument("--opset", type=int, default=17, help="version of the operator set")
     options = parser.parse_args()
     torch.manual_seed(1)
@@ -66,11 +81,12 @@ def main():
     compared = wrong = refused = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
-        for name, module, inputs in modules():
+        for name, module, inputs in networks() if options.networks else modules():
             if options.only and options.only not in name:
                 continue
             print(f"{name}: ", end="")
-            if not exported(module.double().eval(), inputs, path, options.opset):
+            module, inputs = module.double().eval(), in_float64(inputs)
+            if not exported(module, inputs, path, options.opset):
                 refused += 1
                 continue
             compared += 1

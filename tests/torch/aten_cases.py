@@ -222,6 +222,15 @@ def indexing():
     yield Case("aten.embedding.default", x(7, 3), torch.randint(0, 7, (2, 4)))
     yield Case("aten.index_select.default", x(5, 3), 0, torch.randint(0, 5, (4,)))
     yield Case("aten.index_select.default", x(5, 3), 1, torch.randint(0, 3, (4,)))
+    for indices in (
+        [torch.tensor([3, -1, 0])],
+        [None, torch.randint(0, 5, (2, 3))],
+        [None, torch.randint(-5, 5, (3, 1)), torch.randint(0, 6, (4,))],
+        [torch.randint(0, 4, (3, 1)), torch.randint(0, 5, (1, 2)), torch.randint(-6, 6, (3, 2))],
+        [torch.randint(0, 4, (2, 3)), None, torch.randint(0, 6, (3,))],
+    ):
+        yield Case("aten.index.Tensor", x(4, 5, 6), indices)
+    yield Case("aten.index.Tensor", bits(4, 5), [whole(3, 1), whole(2).int().long()])
     yield Case("aten.gather.default", x(4, 5), 1, torch.randint(0, 5, (4, 2)))
     yield Case("aten.gather.default", x(4, 5), 0, torch.randint(0, 4, (3, 5)))
     yield Case("aten.sort.default", x(4, 5))

@@ -142,9 +142,14 @@ bool FindOutputs(ReductionProgram& program) {
   const Shape kept = program.KeptShape();
   const Shape squeezed = program.Part(false);
   for (graph::Output output : program.graph.outputs()) {
-    // A reshape has the same elements in the same order.
-    while (program.graph.node(output.node).As<graph::Reshape>() &&
-           program.graph.node(output.node).type.shape != program.space)
+    // A reshape has the same elements in the same order. One that gives an output its axes of
+    // extent 1 has become a reshape from the space to itself.
+    const auto moves = [&](const Node& node) {
+      return node.As<graph::Reshape>() &&
+             (node.type.shape != program.space ||
+              program.graph.node(node.operands[0]).type.shape == program.space);
+    };
+    while (moves(program.graph.node(output.node)))
       output.node = program.graph.node(output.node).operands[0];
     const Shape& shape = program.graph.node(output.node).type.shape;
     if (shape == program.space)
@@ -196,6 +201,15 @@ std::optional<ReductionProgram> MakeProgram(
   find_beside(program);
   if (!FindPasses(program) || !FindOutputs(program) || !Serves(program)) return std::nullopt;
   return program;
+}
+
+/// By node: false for what only gives an output another shape.
+std::vector<bool> ComputedNodes(const ReductionProgram& program) {
+  std::vector<NodeId> wanted;
+  for (const auto* outputs : {&program.element_outputs, &program.kept_outputs}) {
+    for (const graph::Output& output : *outputs) wanted.push_back(output.node);
+  }
+  return graph::NeededFor(program.graph, wanted);
 }
 
 /// True if a last-axis kernel can compute the node: an element of a row is computed from inputs at
@@ -355,8 +369,9 @@ std::optional<ReductionProgram> MakeRowsProgram(const graph::ValidGraph& graph, 
   });
   if (!program || !std::ranges::is_sorted(program->reduced)) return std::nullopt;
   if (graph::ElementCount(program->Part(true)).factor() >= INT32_MAX / 64) return std::nullopt;
+  const std::vector<bool> computed = ComputedNodes(*program);
   for (size_t id = 0; id < program->passes.size(); ++id) {
-    if (!IsOfRows(*program, static_cast<NodeId>(id))) return std::nullopt;
+    if (computed[id] && !IsOfRows(*program, static_cast<NodeId>(id))) return std::nullopt;
   }
   return program;
 }

@@ -107,13 +107,15 @@ NodeId Unshaped(const ValidGraph& graph, NodeId id) {
   return id;
 }
 
-/// True for a product of [batch…, m, k] with [batch…, n, k] (`transposed`) or [batch…, k, n].
+/// True for a product of [batch…, m, k] with [batch…, n, k] (`transposed`) or [batch…, k, n]. The
+/// second operand may lack the last axis of the batch: query heads that share a key head.
 bool IsProduct(const Node& node, bool transposed) {
   const auto [a, b, c] = ParsedEquation(node.As<Contract>()->equation);
-  if (a.size() < 3 || a.size() != b.size() || a.size() != c.size()) return false;
+  if (a.size() < 3 || a.size() != c.size() || b.size() > a.size() || b.size() + 1 < a.size())
+    return false;
   const std::string batch = a.substr(0, a.size() - 2), m(1, a[a.size() - 2]), k(1, a.back());
   const std::string n(1, c.back());
-  return c == batch + m + n && b == batch + (transposed ? n + k : k + n);
+  return c == batch + m + n && b == batch.substr(0, b.size() - 2) + (transposed ? n + k : k + n);
 }
 
 /// nullopt if the graph has other nodes, or another number of these.
@@ -215,9 +217,12 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
       return std::nullopt;
   }
   const Shape &of_q = graph.node(scores.operands[0]).type.shape,
+              &of_k = graph.node(scores.operands[1]).type.shape,
               &of_v = graph.node(mixed.operands[1]).type.shape;
-  if (of_q.back() != of_v.back()) return std::nullopt;
+  if (of_q.back() != of_v.back() || of_k.size() != of_v.size()) return std::nullopt;
   const size_t rank = of_q.size();
+  const Extent shared = of_v.size() < rank ? of_q[rank - 3] : Extent(1);
+  if (!shared.constant()) return std::nullopt;
   if (!of_q[rank - 2].constant() || !of_v[rank - 2].constant() || !of_q.back().constant())
     return std::nullopt;
   nodes->queries = of_q[rank - 2].factor(), nodes->keys = of_v[rank - 2].factor();
@@ -235,6 +240,7 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
     else
       form.heads *= of_q[axis].factor();
   }
+  form.sharing = shared.factor();
   const Samples samples(graph, *nodes);
   if (!ReadScores(samples, *nodes, graph.node(nodes->top).operands[0], form)) return std::nullopt;
   // Without `sparse`, a masked key's weight of zero times NaN is NaN, which the kernels do not

@@ -33,6 +33,24 @@ TEST(Attention, IsFoundInItsPlainForm) {
   EXPECT_EQ(form->mask, "");
 }
 
+TEST(Attention, QueryHeadsMayShareKeyHeads) {
+  for (const int64_t sharing : {1, 4}) {
+    std::string text = "graph g\ninput q: float32[2, 3, " + std::to_string(sharing) +
+                       ", 8, 4]\ninput k: float32[2, 3, 8, 4]\ninput v: float32[2, 3, 8, 4]\n"
+                       "s = contract(q, k, equation=\"bhgsd,bhtd->bhgst\")\n"
+                       "x = s * 0.5\ntop = reduce_max(x, axes=[4], keep=true)\n"
+                       "held = detach(top)\n"
+                       "grown = select(x == (-inf), 0, exp(x - held))\n"
+                       "total = reduce_sum(grown, axes=[4], keep=true)\n"
+                       "m = contract(grown, v, equation=\"bhgst,bhtd->bhgsd\", sparse=true)\n"
+                       "y = m / total\noutput y\n";
+    const auto form = FormOf(text);
+    ASSERT_TRUE(form) << text;
+    EXPECT_EQ(form->heads, 3 * sharing);
+    EXPECT_EQ(form->sharing, sharing);
+  }
+}
+
 TEST(Attention, OpenAxesAreOfTheBatch) {
   std::string text = std::string(kInputs) + kScores + "x = s * 0.5\n" + kSoftmax + kMixed;
   for (size_t at = 0; (at = text.find("[2, ", at)) != text.npos;) text.replace(at, 4, "[2*n, ");

@@ -10,9 +10,10 @@
 //
 //        m  e  s  p  l | y
 //
-//    Inputs, constants and small values that are made of inputs alone ("repeated" nodes) are not in
-//    the list: every kernel that needs one computes it again. A reshape that only adds or removes
-//    axes of extent 1 belongs to the value behind it (its "origin").
+//    Inputs, constants, integers that are made of indices alone (positions, masks), and small
+//    values that are made of inputs alone ("repeated" nodes) are not in the list: every kernel that
+//    needs one computes it again. A reshape that only adds or removes axes of extent 1 belongs to
+//    the value behind it (its "origin").
 //
 // 2. Cuts. A subgraph is an interval of the list. best[i] is the least cost of computing all nodes
 //    from place i on:
@@ -26,8 +27,8 @@
 //
 // 3. Subgraphs. A value that crosses a cut is stored. It is an output of the first interval and an
 //    input of the second, called as the graph's output or else kept<id>. Here l is kept in float32:
-//    a stored value keeps the precision of arithmetic, unless the graph itself rounds it or a
-//    contraction takes it in its own type (KeptType).
+//    a small stored value keeps the precision of arithmetic, unless the graph itself rounds it or a
+//    contraction takes it in its own type (KeptType). A large one is stored as the graph says.
 //
 // Only intervals of one order are considered, so the order matters. Several are tried (Strategy):
 // with and without repeated nodes, small reductions first, and the deepest operand first. An order
@@ -52,6 +53,7 @@
 
 #include "atunner/graph/partition/cost_cache.h"
 #include "atunner/graph/partition/node_codes.h"
+#include "atunner/graph/rewriter.h"
 
 namespace atunner::graph {
 namespace {
@@ -106,6 +108,7 @@ class Partitioner {
         sizes_(sizes),
         strategy_(strategy),
         multiplied_(Multiplied(graph)),
+        of_indices_(graph.nodes().size(), false),
         repeated_(graph.nodes().size(), false),
         depths_(graph.nodes().size(), 0),
         large_(graph.nodes().size(), false),
@@ -222,6 +225,7 @@ class Partitioner {
 
   void Classify(NodeId id) {
     const Node& node = graph_.node(id);
+    of_indices_[id] = IsOfIndices(id);
     repeated_[id] = IsRepeated(id, strategy_.repeats);
     large_[id] = strategy_.small_first && CountOf(node) > most_ / kSmall;
     for (NodeId operand : node.operands) {
@@ -235,9 +239,20 @@ class Partitioner {
     const Node& node = graph_.node(id);
     if (node.As<Input>()) return true;
     if (node.As<Constant>()) return !multiplied_[id];  // contractions read operands from memory
-    if (IsInputWithOnes(id)) return true;
+    if (IsInputWithOnes(id) || of_indices_[id]) return true;
     return repeats && !IsHeavy(node) && CountOf(node) < most_ && !names_.contains(id) &&
            std::ranges::all_of(node.operands, [&](NodeId operand) { return repeated_[operand]; });
+  }
+
+  /// True for integers and bools that depend on no input: to compute them costs less than to read
+  /// them, and a kernel that knew them as an input alone would be judged on numbers that they never
+  /// are.
+  bool IsOfIndices(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const bool light = node.As<Constant>() || node.As<Map>() || node.As<Reshape>() ||
+                       node.As<Transpose>() || node.As<Slice>();
+    return light && !IsFloat(node.type.dtype) && !multiplied_[id] && !names_.contains(id) &&
+           std::ranges::all_of(node.operands, [&](NodeId operand) { return of_indices_[operand]; });
   }
 
   /// True for an input with axes of extent 1 added or removed, as the weights of channels have
@@ -269,16 +284,43 @@ class Partitioner {
   }
 
   /// Appends the node behind its operands. In the usual order the deepest operand comes last, so
-  /// that a long chain is not interrupted by the short ones that it needs.
+  /// that a long chain is not interrupted by the short ones that it needs. Attention divides a
+  /// product by the sums of the weights that it multiplies: the product comes first then, since
+  /// what makes its other operand, the values, would come between the weights and the product.
   void Append(NodeId id) {
     if (places_[id] != kNowhere || (repeated_[id] && !names_.contains(id))) return;
     std::vector<NodeId> operands = graph_.node(id).operands;
     std::ranges::stable_sort(operands, {}, [&](NodeId operand) {
       return strategy_.deep_first ? -depths_[operand] : depths_[operand];
     });
+    std::ranges::stable_partition(operands, [&](NodeId operand) {
+      return std::ranges::any_of(operands, [&](NodeId sum) { return Multiplies(operand, sum); });
+    });
     for (NodeId operand : operands) Append(operand);
     places_[id] = order_.size();
     order_.push_back(id);
+  }
+
+  /// True for a product of the values that `sum` adds up.
+  bool Multiplies(NodeId product, NodeId sum) const {
+    const auto source = [&](NodeId from) {
+      while (IsMoved(from)) from = graph_.node(from).operands[0];
+      return from;
+    };
+    const Node& contract = graph_.node(source(product));
+    const Node& reduce = graph_.node(source(sum));
+    return contract.As<Contract>() && reduce.As<Reduce>() &&
+           std::ranges::any_of(contract.operands, [&](NodeId operand) {
+             return source(operand) == source(reduce.operands[0]);
+           });
+  }
+
+  /// True for another shape, or another type, of one value.
+  bool IsMoved(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
+    return node.As<Reshape>() || (map != nullptr && node.operands.size() == 1 &&
+                                  map->body.root().op == ScalarOp::kCast && IsFree(map->body));
   }
 
   std::string NameOf(NodeId id) const {
@@ -332,16 +374,18 @@ class Partitioner {
     return node.As<Input>() || (moves && IsMovedInput(node.operands[0]));
   }
 
-  /// The type in which a value is stored between kernels: the type of arithmetic, so that a cut
-  /// rounds nothing. Values that the graph casts, outputs, moved inputs and operands of
-  /// contractions keep their own type.
+  /// The type in which a value is stored between kernels. Small values, statistics of rows for
+  /// example, have the type of arithmetic, so that a cut rounds nothing. Large ones have their own,
+  /// since a wider one would take twice the time; so have values that the graph casts, outputs,
+  /// moved inputs and operands of contractions.
   DType KeptType(NodeId id) const {
-    const DType own = graph_.node(id).type.dtype;
-    const auto* map = graph_.node(id).As<Map>();
+    const Node& node = graph_.node(id);
+    const auto* map = node.As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id)
-               ? own
-               : ArithmeticType(own);
+    const bool large = most_ / kSmall < CountOf(node);
+    return large || rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id)
+               ? node.type.dtype
+               : ArithmeticType(node.type.dtype);
   }
 
   /// By node: true for operands of contractions, and for what layout operations make such operands
@@ -368,7 +412,7 @@ class Partitioner {
   const Strategy strategy_;
   std::vector<bool> multiplied_;
   std::map<NodeId, std::string> names_;  ///< of the graph's outputs
-  std::vector<bool> repeated_;
+  std::vector<bool> of_indices_, repeated_;
   std::vector<int> depths_;      ///< nodes on the longest path from an input
   std::vector<bool> large_;      ///< depends on a large value; all false unless small_first
   std::vector<NodeId> origins_;  ///< the node of which each is a reshape, or itself

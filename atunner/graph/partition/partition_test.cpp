@@ -154,11 +154,28 @@ output y
 }
 
 // A sum in 16 bits goes on in 32; what is multiplied stays as products take it.
+TEST(Partition, ComputesIndicesWhereTheyAreNeeded) {
+  // Angles of rotary embeddings: another kernel would know positions as integers of any size.
+  const auto parts = Parts(
+      "graph g\ninput x: float32[6, 8]\ninput w: float32[8, 8]\ninput f: float32[8]\n"
+      "at: int64[6, 1] = index(-2)\n"
+      "p = cast(at, float32)\na = x * cos(p * f)\n"
+      "m = contract(a, w, equation=\"mk,nk->mn\")\n"
+      "c: bool[6, 8] = index(-2) < index(-1)\n"
+      "d = select(c, m, 0.0 * m)\ns = reduce_sum(d, axes=[1])\n"
+      "y = select(c, sin(p * f), cast(at, float32) * d)\noutput s\noutput y\n");
+  for (const ValidGraph& part : parts) {
+    for (const NodeId input : part.inputs()) EXPECT_TRUE(IsFloat(part.node(input).type.dtype));
+    for (const Output& output : part.outputs())
+      EXPECT_TRUE(IsFloat(part.node(output.node).type.dtype)) << output.name;
+  }
+}
+
 TEST(Partition, KeepsWhatArithmeticKnows) {
   const auto parts = Parts(R"(
 graph g
-input x: float16[4, 8]
-input w: float16[8, 8]
+input x: float16[96, 128]
+input w: float16[128, 128]
 s = reduce_sum(x, axes=[1], keep=true)
 narrow = s * x
 p = contract(narrow, w, equation="mk,nk->mn")
@@ -170,7 +187,8 @@ output y
   for (const ValidGraph& part : parts) {
     for (const Output& output : part.outputs()) kept.push_back(part.node(output.node).type.dtype);
   }
-  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32,
+  // The sums of rows are small; the product is stored as the graph says.
+  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat16,
                                          DType::kFloat16));
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "atunner/graph/graph_support_test.h"
+#include "atunner/graph/rewrite/maps_before_reshapes.h"
 #include "atunner/graph/rewrite/maps_before_transposes.h"
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/rewrite/transposes_into_products.h"
@@ -72,6 +73,37 @@ y = exp(t)
 output y
 )");
   EXPECT_TRUE(Producer(WithMapsBeforeTransposes(given)).As<Map>());
+}
+
+ValidGraph Layer(const std::string& tail) {
+  return MustParse(
+      "graph g\ninput x: float32[6, 5]\ninput w: float32[8, 5]\n"
+      "input bias: float32[8]\ninput z: float32[2, 3, 8]\n"
+      "p = contract(x, w, equation=\"mk,nk->mn\")\nb = p + bias\n" +
+      tail + "output y\n");
+}
+
+TEST(WithMapsBeforeReshapes, PutsWhatFollowsAProductBeforeTheReshape) {
+  for (const char* tail : {"r = reshape(b, shape=[2, 3, 8])\ny = exp(r)\n",
+                           "r = reshape(b, shape=[1, 6, 8])\ny = exp(r) * bias\n",
+                           "c = contract(x, w, equation=\"mk,nk->mn\")\n"
+                           "s = reshape(c, shape=[2, 3, 8])\nr = reshape(b, shape=[2, 3, 8])\n"
+                           "y = exp(r) * s\n"}) {
+    SCOPED_TRACE(tail);
+    const ValidGraph made = WithMapsBeforeReshapes(Layer(tail));
+    EXPECT_TRUE(Producer(made).As<Reshape>());
+    ExpectSame(Layer(tail), made);
+  }
+}
+
+TEST(WithMapsBeforeReshapes, LeavesMapsOfOtherAxesAndSharedResults) {
+  for (const char* tail : {"r = reshape(b, shape=[2, 3, 8])\ny = exp(r) + z\n",
+                           "r = reshape(b, shape=[2, 3, 8])\ny = r * cast(index(-1), float32)\n",
+                           "r = reshape(b, shape=[6, 4, 2])\ny = exp(r)\n",
+                           "r = reshape(b, shape=[2, 3, 8])\nt = exp(r)\ny = t * r\n"}) {
+    SCOPED_TRACE(tail);
+    EXPECT_TRUE(Producer(WithMapsBeforeReshapes(Layer(tail))).As<Map>());
+  }
 }
 
 ValidGraph Product(const std::string& b, const std::string& letters) {

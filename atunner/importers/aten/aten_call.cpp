@@ -89,6 +89,15 @@ std::vector<Value> AtenCall::Tensors(std::string_view name) {
   return values;
 }
 
+std::vector<std::optional<Value>> AtenCall::OptionalTensors(std::string_view name) {
+  const auto* tensors = Get<TensorRefs>(name, "a list of tensors");
+  std::vector<std::optional<Value>> values;
+  if (tensors == nullptr) return values;
+  for (const auto& tensor : *tensors)
+    values.push_back(tensor ? std::optional(Named(*tensor)) : std::nullopt);
+  return values;
+}
+
 double AtenCall::Real(std::string_view name) {
   const Argument* argument = Find(name);
   if (argument != nullptr) {

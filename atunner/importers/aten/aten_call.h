@@ -41,6 +41,8 @@ class AtenCall : public GraphCall {
   bool HoldsText(std::string_view name) const;
   graph::Value Tensor(std::string_view name);
   std::vector<graph::Value> Tensors(std::string_view name);
+  /// A list in which None may stand for a tensor.
+  std::vector<std::optional<graph::Value>> OptionalTensors(std::string_view name);
   double Real(std::string_view name);
   int64_t Whole(std::string_view name);
   bool Flag(std::string_view name);

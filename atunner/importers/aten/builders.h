@@ -66,6 +66,7 @@ ATUNNER_BUILDER(Unfold);
 // indexing.cpp
 ATUNNER_BUILDER(Embedding);
 ATUNNER_BUILDER(IndexSelect);
+ATUNNER_BUILDER(IndexByTensors);
 ATUNNER_BUILDER(GatherAlong);
 ATUNNER_BUILDER(SortAlong);
 ATUNNER_BUILDER(TopK);

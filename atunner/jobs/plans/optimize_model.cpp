@@ -3,38 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "atunner/base/clock.h"
 #include "atunner/codegen/template/family.h"
-#include "atunner/codegen/template/plain_schedule.h"
 #include "atunner/importers/divide_model.h"
 #include "atunner/importers/import_model.h"
 #include "atunner/importers/model_file.h"
+#include "atunner/jobs/plans/part_tuning.h"
 #include "atunner/jobs/plans/plan_builder.h"
 #include "atunner/jobs/plans/weights_file.h"
-#include "atunner/jobs/runs/tuning.h"
-#include "atunner/judge/candidate_compiler.h"
-#include "atunner/measure/harness.h"
 #include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/operators/graph_operator.h"
-#include "atunner/tune/part_choices.h"
 
 namespace atunner::jobs {
 namespace {
 
 constexpr const char* kKernels = "kernels";
-/// Trials of a kernel without a search: the first is nearly always right.
-constexpr int64_t kMostGuesses = 11;
-
 /// Success when a plan can be written to the folder.
 Status CheckPlanFolder(const Path& folder) {
   std::error_code error;
@@ -48,16 +40,10 @@ Status CheckPlanFolder(const Path& folder) {
   return {};
 }
 
-/// A distinct kernel of the model.
-struct Part {
-  const ScheduleTemplate* schedule = nullptr;
-  std::string folder;  ///< from the plan's own
-};
-
 /// The kernels of all segments. Equal parts are one.
 struct PlanKernels {
   std::vector<std::unique_ptr<ScheduleTemplate>> wholes;  ///< they own the parts
-  std::vector<Part> parts;
+  std::vector<PlanPart> parts;
   std::vector<PlannedSegment> segments;
 };
 
@@ -107,57 +93,15 @@ class KernelFinder {
   PlanKernels found_;
 };
 
-/// Fills the compiler's cache with every part's first configuration, on all cores. What does not
-/// compile is reported when the part is examined.
-Status CompileFirstGuesses(const std::vector<Part>& parts, const DeviceProfile& profile,
-                           const TuningOptions& options, Services& services,
-                           const std::stop_token& stop) {
-  ATUNNER_TRY(const auto compiler, services.compilers.Open(options.compile_timeout_seconds));
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < parts.size() && !stop.stop_requested(); i = next++) {
-      const ScheduleTemplate& schedule = *parts[i].schedule;
-      Candidate first;
-      first.what = schedule.Default();
-      (void)CandidateCompiler(schedule, *compiler, profile.Arch()).Compile(first, stop);
-    }
-  };
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < std::min<size_t>(cores, parts.size()); ++i) threads.emplace_back(work);
-  return {};
-}
-
-/// The budget of each part, which together have the whole one.
-std::vector<Budget> BudgetsOf(const PlanKernels& kernels, const Budget& budget,
-                              const DeviceProfile& profile) {
-  std::vector<double> least_ns;
-  for (const Part& part : kernels.parts)
-    least_ns.push_back(PhysicalFloorNs(part.schedule->spec(), profile));
-  if (least_ns.size() == 1) return {budget};
-  return DivideBudget(budget, least_ns).parts;
-}
-
 /// The artifacts of an earlier plan that this one does not have.
-void RemoveOthers(const Path& folder, const std::vector<Part>& parts) {
+void RemoveOthers(const Path& folder, const std::vector<PlanPart>& parts) {
   std::set<std::string> kept;
-  for (const Part& part : parts) kept.insert(Path(part.folder).filename().string());
+  for (const PlanPart& part : parts) kept.insert(Path(part.folder).filename().string());
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder / kKernels, ignored)) {
     if (!kept.contains(entry.path().filename().string()))
       std::filesystem::remove_all(entry.path(), ignored);
   }
-}
-
-/// Why the last trial was refused.
-std::string ReasonOf(const RunResult& failed) {
-  const std::vector<Trial>& trials = failed.report.trials;
-  if (trials.empty()) return "no trial was made";
-  const Verdict& last = trials.back().verdict;
-  const std::string counted = trials.size() == 1 ? "the trial" : "the last trial";
-  if (last.kind == VerdictKind::kCorrect)
-    return counted + " was refused when it was verified again";
-  return fmt::format("{} was refused ({}): {}", counted, Name(last.kind), last.reason);
 }
 
 class ModelOptimizer {
@@ -186,7 +130,9 @@ class ModelOptimizer {
     }
     const PlanKernels kernels = std::move(finder).Take();
     ATUNNER_RETURN_IF_ERROR(RemoveOldPlan());
-    ATUNNER_RETURN_IF_ERROR(TuneAll(kernels));
+    PartTuning tuning(target_, request_.tuning, services_, events_, stop_);
+    ATUNNER_TRY(result_.kernels, tuning.Run(kernels.parts, result_.out));
+    std::ranges::copy(tuning.notes(), std::back_inserter(result_.notes));
     return Write(model, kernels, name);
   }
 
@@ -199,60 +145,10 @@ class ModelOptimizer {
     return {};
   }
 
-  Status TuneAll(const PlanKernels& kernels) {
-    TuningOptions options = request_.tuning;
-    std::vector<Budget> budgets = BudgetsOf(kernels, options.budget, target_.profile);
-    if (options.thoroughness != Thoroughness::kSearch) {
-      options.baselines = options.transfer = false;
-      budgets.assign(budgets.size(), {.trials = kMostGuesses, .seconds = {}});
-      ATUNNER_RETURN_IF_ERROR(
-          CompileFirstGuesses(kernels.parts, target_.profile, options, services_, stop_));
-    }
-    TaskTuner tuner(target_, options, services_, events_, stop_);
-    ATUNNER_RETURN_IF_ERROR(tuner.Open());
-    for (size_t i = 0; i < kernels.parts.size(); ++i) {
-      events_(PartStartedEvent{i + 1, kernels.parts.size()});
-      ATUNNER_RETURN_IF_ERROR(TunePart(tuner, kernels.parts[i], budgets[i]));
-    }
-    return {};
-  }
-
-  Status TunePart(TaskTuner& tuner, const Part& part, const Budget& budget) {
-    const Path out = result_.out / part.folder;
-    ATUNNER_TRY(RunResult tuned, tuner.Tune(*part.schedule, out, budget));
-    if (tuned.found()) return Take(std::move(tuned));
-    ATUNNER_TRY(RunResult plain, TunePlain(tuner, part, out, tuned));
-    if (plain.found()) return Take(std::move(plain));
-    if (stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("no correct kernel was found for '{}': {}", part.schedule->spec().name,
-                            ReasonOf(tuned)),
-                result_.out.string(), "its report says more: " + tuned.page.string());
-  }
-
-  Status Take(RunResult tuned) {
-    result_.kernels.push_back(std::move(tuned));
-    return {};
-  }
-
-  /// Plain kernels in the place of a family's, of which none is correct. `failed` where that was
-  /// not tried.
-  Result<RunResult> TunePlain(TaskTuner& tuner, const Part& part, const Path& out,
-                              const RunResult& failed) {
-    if (stop_.stop_requested()) return failed;
-    auto plain = PlainSchedule(part.schedule->spec(), target_.profile);
-    if (!plain) return failed;
-    const std::string note = fmt::format("plain kernels compute '{}': {}",
-                                         part.schedule->spec().name, ReasonOf(failed));
-    events_(NoteEvent{note});
-    result_.notes.push_back(note);
-    return tuner.Tune(**plain, out, {.trials = 1, .seconds = {}});
-  }
-
   Result<OptimizeModelResult> Write(const importers::DividedModel& model,
                                     const PlanKernels& kernels, const std::string& name) {
     std::vector<PlannedKernel> planned;
-    for (const Part& part : kernels.parts) {
+    for (const PlanPart& part : kernels.parts) {
       ATUNNER_TRY(Artifact artifact, LoadArtifact(result_.out / part.folder));
       planned.push_back({part.folder, std::move(artifact)});
     }

@@ -17,6 +17,9 @@ class Options(NamedTuple):
     budget: of the search, as `atunner optimize --budget` takes it.
     target_gpu: "auto" is the GPU of the graph's tensors.
     tune: "background" serves first guesses while a process searches, and then its kernels.
+    verify: "background" serves first guesses as soon as they are compiled: the first call is
+        compared with PyTorch's, and a process verifies the kernels meanwhile; with "first" the
+        first call waits for that.
     max_sizes: a graph with symbolic sizes gets a plan for each sizes that it meets, up to so many;
         PyTorch runs it for others.
     fallback: with False, a graph that has no plan is an error, and is not left to PyTorch.
@@ -26,6 +29,7 @@ class Options(NamedTuple):
     budget: str = "60"
     target_gpu: str = "auto"
     tune: str = "first"
+    verify: str = "background"
     max_sizes: int = 16
     fallback: bool = True
 
@@ -46,6 +50,7 @@ class Options(NamedTuple):
 _CHOICES = {
     "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     "tune": ("first", "background"),
+    "verify": ("first", "background"),
 }
 
 

@@ -223,7 +223,8 @@ class Plan:
         #: Tensors that a call returns, in order.
         self.outputs = self._described(library.atunner_plan_output, "output")
         self._made = [(output.shape, _dtype(output.dtype)) for output in self.outputs]
-        self._changed = [
+        #: Numbers of the inputs that the model changes.
+        self.changed = [
             i for i, given in enumerate(self.inputs) if given.role == _runtime.Role.INOUT
         ]
         self.workspace_bytes: int = library.atunner_plan_workspace_bytes(handle)
@@ -283,7 +284,7 @@ class Plan:
 
     def _give_back(self, tensors: Sequence[torch.Tensor], passed: Sequence[torch.Tensor]) -> None:
         """Copies what the model changed into tensors that were copied."""
-        for i in self._changed:
+        for i in self.changed:
             if passed[i] is not tensors[i]:
                 tensors[i].copy_(passed[i])
 

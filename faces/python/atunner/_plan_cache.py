@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from typing import Callable, List, Mapping, Optional, Sequence, Set
 
 import torch
@@ -14,7 +15,15 @@ import atunner_runtime as _runtime
 
 from ._options import BackendError, Options
 
-__all__ = ["PlanCache", "environment_of", "gpu_name", "kept", "program", "program_cache"]
+__all__ = [
+    "PlanCache",
+    "environment_of",
+    "gpu_name",
+    "is_ending",
+    "kept",
+    "program",
+    "program_cache",
+]
 
 
 def program() -> str:
@@ -31,10 +40,14 @@ def program_cache(kind: str) -> str:
     return os.path.join(base, "atunner", kind)
 
 
-def optimize_command(model: str, out: str, target_gpu: str, budget: Optional[str]) -> List[str]:
+def optimize_command(
+    model: str, out: str, target_gpu: str, budget: Optional[str], verified: bool = True
+) -> List[str]:
     """`atunner optimize` for a written graph; without a budget it searches nothing."""
     command = [program(), "optimize", model, "--target-gpu", target_gpu, "--out", out, "--quiet"]
-    return command + (["--first-guess"] if budget is None else ["--budget", budget])
+    if budget is not None:
+        return command + ["--budget", budget]
+    return command + ["--first-guess"] + ([] if verified else ["--unchecked"])
 
 
 def environment_of(device: int) -> Mapping[str, str]:
@@ -46,10 +59,17 @@ def environment_of(device: int) -> Mapping[str, str]:
 
 
 _running: Set["subprocess.Popen[str]"] = set()
+_ending = threading.Event()
+
+
+def is_ending() -> bool:
+    """True once this process ends, and stops those that make plans."""
+    return _ending.is_set()
 
 
 @atexit.register
 def _stop_running() -> None:
+    _ending.set()
     for process in list(_running):
         process.terminate()
 
@@ -104,31 +124,33 @@ class PlanCache:
         other._prefix = ["nice", "-n", "10"] if shutil.which("nice") else []
         return other
 
-    def _folder(self, digest: str, budget: Optional[str]) -> str:
+    def _folder(self, digest: str, budget: Optional[str], verified: bool) -> str:
         what = (
             digest,
             gpu_name(self.options.target_gpu, self.device),
-            budget,
+            budget if verified else "unchecked",
             _runtime.version(),
         )
         return os.path.join(
             program_cache("plans"), hashlib.sha256(repr(what).encode()).hexdigest()[:32]
         )
 
-    def plan(self, budget: Optional[str], known_only: bool = False) -> Optional[str]:
-        """The folder of the plan with this budget (None: of first guesses), made if no process has
-        made it before. With `known_only` it is None then."""
+    def plan(
+        self, budget: Optional[str], known_only: bool = False, verified: bool = True
+    ) -> Optional[str]:
+        """The folder of the plan with this budget (None: of first guesses, which need not be
+        verified), made if no process has made it before. With `known_only` it is None then."""
         os.makedirs(program_cache("plans"), exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program_cache("plans"), prefix="making-") as making:
             model = os.path.join(making, "model")
-            folder = self._folder(self._write(model), budget)
+            folder = self._folder(self._write(model), budget, verified)
             if os.path.exists(os.path.join(folder, "plan.json")):
                 return folder
             if known_only:
                 return None
             made = os.path.join(making, "plan")
             model = os.path.join(model, "model.json")
-            command = optimize_command(model, made, self.options.target_gpu, budget)
+            command = optimize_command(model, made, self.options.target_gpu, budget, verified)
             _make_plan(self._prefix + command, self.device)
             kept(made, folder, "plan.json")
             return folder
