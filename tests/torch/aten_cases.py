@@ -279,6 +279,9 @@ def reductions():
     for name in ("any", "all"):
         yield Case(f"aten.{name}.default", bits(3, 4))
         yield Case(f"aten.{name}.dim", bits(3, 4), 1)
+        flags = bits(2, 3, 4)
+        rows = getattr(flags.transpose(0, 1).reshape(3, 8), name)(1)
+        yield Written(f"aten.{name}.dims", rows, self=flags, dim=[0, 2])
     for name in ("var", "std"):
         yield Case(f"aten.{name}.default", x(3, 4))
         yield Case(f"aten.{name}.default", x(3, 4), False)
