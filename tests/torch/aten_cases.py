@@ -297,6 +297,10 @@ def reductions():
     yield Case("aten.linalg_vector_norm.default", x(2, 3, 4))
     yield Case("aten.logsumexp.default", x(2, 3, 4), [0, 2])
     yield Case("aten.logsumexp.default", x(3, 4), [1], True)
+    masked = x(3, 4)
+    masked[1], masked[2, 0] = float("-inf"), float("-inf")
+    safe = masked.softmax(1).nan_to_num(0.0)
+    yield Written("aten._safe_softmax.default", safe, self=masked, dim=-1)
     for name in ("softmax", "log_softmax"):
         yield Case(f"aten.{name}.int", x(3, 4), 0)
         yield Case(f"aten._{name}.default", x(2, 3, 4), 1, False)
