@@ -139,7 +139,11 @@ void PartTuning::TuneNext(Work& work) {
     work.next = work.parts.size();
   };
   TaskTuner tuner(target_, options_, services_, events_, stop_);
-  if (Status opened = tuner.Open(); !opened) return failed(std::move(opened.error()));
+  Status opened = [&] {  // one after the other: the first makes the store's tables
+    const std::lock_guard lock(mutex_);
+    return tuner.Open();
+  }();
+  if (!opened) return failed(std::move(opened.error()));
   for (size_t i = work.next++; i < work.parts.size(); i = work.next++) {
     events_(PartStartedEvent{i + 1, work.parts.size()});
     auto tuned = TunePart(tuner, work.parts[i], work.plan, work.budgets[i]);
