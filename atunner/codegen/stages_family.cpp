@@ -4,7 +4,10 @@
 // of its own; the whole chooses among the results. A configuration of the whole is one of the
 // subgraph that should take longest; the others use their defaults.
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +30,34 @@ std::optional<std::vector<PartTask>> TasksOf(const Task& task, bool pairs) {
   return tasks;
 }
 
+using Templates = std::vector<std::unique_ptr<ScheduleTemplate>>;
+
+/// The templates of tasks, made on all cores: each costs many configurations for its default.
+Result<Templates> TemplatesOf(const std::vector<const Task*>& tasks, const DeviceProfile& profile) {
+  Templates made(tasks.size());
+  std::vector<std::optional<Error>> errors(tasks.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < tasks.size(); i = next++) {
+      auto one = MakeTemplate(*tasks[i], profile);
+      if (one)
+        made[i] = *std::move(one);
+      else
+        errors[i] = std::move(one.error());
+    }
+  };
+  {
+    const size_t most = std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < std::min(most, tasks.size()); ++i) threads.emplace_back(work);
+    work();
+  }
+  for (std::optional<Error>& error : errors) {
+    if (error) return std::unexpected(*std::move(error));
+  }
+  return made;
+}
+
 class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
  public:
   StagesTemplate(const KernelSpec& spec, const DeviceProfile& profile, std::vector<PartTask> stages)
@@ -34,23 +65,18 @@ class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
 
   /// Equal stages are one part. The space is that of the part with most work.
   Status BindParts() {
-    double longest = -1;
+    std::vector<const Task*> tasks;
     for (const PartTask& stage : stages_) {
-      const auto known = std::ranges::find_if(parts_, [&](const auto& part) {
-        return part->spec().oracle.graph == stage.task.spec().oracle.graph;
+      const auto known = std::ranges::find_if(tasks, [&](const Task* task) {
+        return task->spec().oracle.graph == stage.task.spec().oracle.graph;
       });
-      part_of_.push_back(static_cast<size_t>(known - parts_.begin()));
-      if (known != parts_.end()) continue;
-      ATUNNER_TRY(auto part, MakeTemplate(stage.task, profile_));
-      // In ns, by memory's and tensor cores' peaks.
-      const KernelSpec& task = stage.task.spec();
-      const double flops = FlopCount(task, task.dims).value_or(0);
-      const double least = std::max(
-          MinimumBytes(task, task.dims).value_or(0) / profile_.dram_gbps,
-          flops / (2 * profile_.tensor_fp16_fma_per_clk * profile_.sms * profile_.clock_ghz));
-      if (least > longest) longest = least, main_ = parts_.size();
-      parts_.push_back(std::move(part));
+      part_of_.push_back(static_cast<size_t>(known - tasks.begin()));
+      if (known == tasks.end()) tasks.push_back(&stage.task);
     }
+    ATUNNER_TRY(parts_, TemplatesOf(tasks, profile_));
+    const auto longest = std::ranges::max_element(
+        tasks, {}, [&](const Task* task) { return LeastNs(task->spec()); });
+    main_ = static_cast<size_t>(longest - tasks.begin());
     space_ = parts_[main_]->space();
     return {};
   }
@@ -99,6 +125,14 @@ class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
   }
 
  private:
+  /// By memory's and tensor cores' peaks.
+  double LeastNs(const KernelSpec& task) const {
+    const double flops = FlopCount(task, task.dims).value_or(0);
+    return std::max(
+        MinimumBytes(task, task.dims).value_or(0) / profile_.dram_gbps,
+        flops / (2 * profile_.tensor_fp16_fma_per_clk * profile_.sms * profile_.clock_ghz));
+  }
+
   /// The configuration of the longest part, with the defaults of the others.
   std::vector<Configuration> OfParts(const Configuration& configuration) const {
     std::vector<Configuration> all;
@@ -108,7 +142,7 @@ class StagesTemplate : public BoundTemplate, public PartitionedSchedule {
   }
 
   std::vector<PartTask> stages_;
-  std::vector<std::unique_ptr<ScheduleTemplate>> parts_;
+  Templates parts_;
   std::vector<size_t> part_of_;  ///< each stage's
   size_t main_ = 0;
 };

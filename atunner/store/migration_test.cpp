@@ -8,6 +8,9 @@
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "atunner/model/json/json.h"
 #include "atunner/store/store.h"
@@ -224,6 +227,23 @@ TEST_F(MigrationTest, ADatabaseOfAnotherProgramIsInvalidInputAndLeftAlone) {
     EXPECT_EQ(store.error().code, ErrorCode::kInvalidInput) << sql;
     EXPECT_THAT(store.error().ToString(), HasSubstr("another program")) << sql;
     EXPECT_EQ(BytesOf(other), before) << sql;
+  }
+}
+
+TEST_F(MigrationTest, SeveralMayMakeTheSameStoreAtOnce) {
+  for (int round = 0; round < 8; ++round) {
+    const Path fresh = folder_.path() / ("fresh" + std::to_string(round) + ".db");
+    std::vector<std::string> errors(8);
+    {
+      std::vector<std::jthread> threads;
+      for (std::string& error : errors) {
+        threads.emplace_back([&] {
+          const auto store = Store::Open(fresh);
+          if (!store) error = store.error().ToString();
+        });
+      }
+    }
+    EXPECT_THAT(errors, testing::Each("")) << round;
   }
 }
 

@@ -54,8 +54,8 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  Status Begin() {
-    ATUNNER_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  Status Begin(const char* how = "BEGIN IMMEDIATE") {
+    ATUNNER_RETURN_IF_ERROR(Execute(how));
     open_ = true;
     return {};
   }
@@ -100,6 +100,14 @@ Result<int> VersionOf(sqlite3* handle, const Path& file) {
                        ", this one knows " + std::to_string(kSchemaVersion) + ")",
                    file.string(), "use that version, or another file with request.store");
   return version;
+}
+
+/// VersionOf at one moment: without a transaction another process could make its tables between the
+/// two questions.
+Result<int> VersionAtOnce(sqlite3* handle, const Path& file) {
+  Transaction reading(handle, file);
+  ATUNNER_RETURN_IF_ERROR(reading.Begin("BEGIN"));
+  return VersionOf(handle, file);
 }
 
 /// A space with today's names, as JSON; nullopt when it has no old name or cannot be read.
@@ -168,7 +176,7 @@ std::unexpected<Error> StoreFailure(sqlite3* handle, const Path& file, std::stri
 }
 
 Status PrepareSchema(sqlite3* handle, const Path& file) {
-  ATUNNER_TRY(int version, VersionOf(handle, file));
+  ATUNNER_TRY(int version, VersionAtOnce(handle, file));
   Transaction transaction(handle, file);
   ATUNNER_RETURN_IF_ERROR(
       transaction.Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "

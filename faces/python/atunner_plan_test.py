@@ -468,7 +468,9 @@ class PlanTest(unittest.TestCase):
                 self.check(fast(*inputs)[0], module(x).detach())
         self.assertEqual(len(seen), 1)
         self.assertIn("TI-99", str(seen[0].message))
-        broken = unittest.mock.patch.object(_fixed_graph, "write_graph", side_effect=KeyError("bias"))
+        broken = unittest.mock.patch.object(
+            _fixed_graph, "write_graph", side_effect=KeyError("bias")
+        )
         with broken, self.assertWarnsRegex(UserWarning, "a bug: KeyError: 'bias'"):
             fast = _backend.compile_graph(graph, inputs, options={"target_gpu": GPU})
         self.check(fast(*inputs)[0], module(x).detach())

@@ -279,6 +279,9 @@ def reductions():
     for name in ("any", "all"):
         yield Case(f"aten.{name}.default", bits(3, 4))
         yield Case(f"aten.{name}.dim", bits(3, 4), 1)
+        flags = bits(2, 3, 4)
+        rows = getattr(flags.transpose(0, 1).reshape(3, 8), name)(1)
+        yield Written(f"aten.{name}.dims", rows, self=flags, dim=[0, 2])
     for name in ("var", "std"):
         yield Case(f"aten.{name}.default", x(3, 4))
         yield Case(f"aten.{name}.default", x(3, 4), False)
@@ -294,6 +297,10 @@ def reductions():
     yield Case("aten.linalg_vector_norm.default", x(2, 3, 4))
     yield Case("aten.logsumexp.default", x(2, 3, 4), [0, 2])
     yield Case("aten.logsumexp.default", x(3, 4), [1], True)
+    masked = x(3, 4)
+    masked[1], masked[2, 0] = float("-inf"), float("-inf")
+    safe = masked.softmax(1).nan_to_num(0.0)
+    yield Written("aten._safe_softmax.default", safe, self=masked, dim=-1)
     for name in ("softmax", "log_softmax"):
         yield Case(f"aten.{name}.int", x(3, 4), 0)
         yield Case(f"aten._{name}.default", x(2, 3, 4), 1, False)

@@ -27,6 +27,26 @@ KernelSpec Spec(const char* op, std::vector<std::vector<int64_t>> shapes,
       .value();
 }
 
+TEST(GraphFamilies, RowsWhoseResultsGetAnotherShapeAreRows) {
+  // A residual and a norm between two products, as PyTorch has them for a batch of one.
+  const char* text = R"(
+graph g
+input x: bfloat16[1, 512, 4096]
+input p: bfloat16[512, 4096]
+input w: bfloat16[4096]
+r = reshape(p, shape=[1, 512, 4096])
+h = x + r
+f = cast(h, float32)
+s = f * f
+m = reduce_mean(s, axes=[-1], keep=true)
+n = cast(f * rsqrt(m + 1e-6), bfloat16) * w
+y = reshape(n, shape=[512, 4096])
+output h
+output y
+)";
+  EXPECT_EQ(FamilyOf(SpecOfGraph(graph::Parse(text, "test.atg").value(), {}).value()), "reduction");
+}
+
 TEST(GraphFamilies, TakeWhatTheyCompute) {
   EXPECT_EQ(FamilyOf(Spec("gelu", {{64, 512}})), "elements");
   EXPECT_EQ(FamilyOf(Spec("add", {{8, 3, 64}, {3, 1}})), "elements");

@@ -249,6 +249,9 @@ std::optional<AttentionForm> AttentionOf(const ValidGraph& graph) {
   const NodeId weights = Unshaped(graph, mixed.operands[0]);
   const bool normed = AreWeights(samples, weights, form.scale, true);
   if (!normed && !AreWeights(samples, weights, form.scale, false)) return std::nullopt;
+  // The kernels make no zeros of a query that sees no key.
+  const Sample unseen{.score = -INFINITY, .top = -INFINITY, .total = 0};
+  if (normed && samples.At(weights, unseen) == 0) return std::nullopt;
   if (!AreWeights(samples, graph.node(nodes->total).operands[0], form.scale, false))
     return std::nullopt;
   return IsMixed(samples, output.node, !normed) ? std::optional(form) : std::nullopt;

@@ -51,6 +51,14 @@ TEST(Attention, QueryHeadsMayShareKeyHeads) {
   }
 }
 
+TEST(Attention, ZerosOfQueriesThatSeeNoKeyAreSomethingElse) {
+  const std::string safe =
+      "top = reduce_max(x, axes=[3], keep=true)\ngrown = exp(x - top)\n"
+      "total = reduce_sum(grown, axes=[3], keep=true)\n"
+      "share = select(top == (-inf), 0, grown / total)\n";
+  EXPECT_FALSE(FormOf(std::string(kInputs) + kScores + "x = s * 0.5\n" + safe + kMixed));
+}
+
 TEST(Attention, OpenAxesAreOfTheBatch) {
   std::string text = std::string(kInputs) + kScores + "x = s * 0.5\n" + kSoftmax + kMixed;
   for (size_t at = 0; (at = text.find("[2, ", at)) != text.npos;) text.replace(at, 4, "[2*n, ");

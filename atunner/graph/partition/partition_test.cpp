@@ -171,6 +171,31 @@ TEST(Partition, ComputesIndicesWhereTheyAreNeeded) {
   }
 }
 
+TEST(Partition, PutsNothingBetweenWeightsAndTheProductThatTheirSumsDivide) {
+  // The values are a product themselves, which the usual order would put behind the sums.
+  const ValidGraph whole = MustParse(R"(
+graph g
+input q: float32[6, 4]
+input k: float32[6, 4]
+input x: float32[6, 4]
+input w: float32[4, 4]
+v = contract(x, w, equation="mk,nk->mn")
+s = contract(q, k, equation="mk,nk->mn")
+e = exp(s)
+t = reduce_sum(e, axes=[1], keep=true)
+m = contract(e, v, equation="mk,kn->mn")
+y = m / t
+output y
+)");
+  const auto parts = Partition(whole, {}, CostOf);
+  ASSERT_TRUE(parts);
+  std::vector<std::string> order;
+  for (const Part& part : *parts) {
+    for (const NodeId id : part.nodes) order.push_back(whole.node(id).name);
+  }
+  EXPECT_THAT(order, testing::ElementsAre("v", "s", "e", "m", "t", "y"));
+}
+
 TEST(Partition, KeepsWhatArithmeticKnows) {
   const auto parts = Parts(R"(
 graph g

@@ -86,6 +86,8 @@ ValidGraph Layer(const std::string& tail) {
 TEST(WithMapsBeforeReshapes, PutsWhatFollowsAProductBeforeTheReshape) {
   for (const char* tail : {"r = reshape(b, shape=[2, 3, 8])\ny = exp(r)\n",
                            "r = reshape(b, shape=[1, 6, 8])\ny = exp(r) * bias\n",
+                           "input e: float32[6, 1, 1]\ninput f: float32[1, 6, 1, 8]\n"
+                           "r = reshape(b, shape=[1, 6, 1, 8])\ny = r * e + f\n",
                            "c = contract(x, w, equation=\"mk,nk->mn\")\n"
                            "s = reshape(c, shape=[2, 3, 8])\nr = reshape(b, shape=[2, 3, 8])\n"
                            "y = exp(r) * s\n"}) {

@@ -33,7 +33,7 @@ class MapsMover : public Rewriter {
       if (uses_[node.operands[i]] != 1 || !IsReshapedProduct(operands[i], node.type.shape))
         continue;
       const Shape flat = builder_.TypeOf(Inner(operands[i])).shape;
-      if (auto moved = OperandsOf(flat, operands))
+      if (auto moved = OperandsOf(node.type.shape, flat, operands))
         return Reshaped(builder_.Map(map->body, *std::move(moved), flat), node.type.shape);
     }
     return builder_.Copy(node, std::move(operands));
@@ -63,8 +63,35 @@ class MapsMover : public Rewriter {
            });
   }
 
-  /// The operands for a map of the shape `flat`; nullopt if one has other axes than the last.
-  std::optional<std::vector<Value>> OperandsOf(const Shape& flat, std::vector<Value> operands) {
+  static Shape WithoutOnes(Shape shape) {
+    std::erase_if(shape, [](const Extent& extent) { return extent.one(); });
+    return shape;
+  }
+
+  /// An operand that is broadcast to the shape `whole`, for the shape `flat`, which differs from it
+  /// in axes of extent 1.
+  Value Realigned(Value operand, const Shape& whole, const Shape& flat) {
+    Shape given = builder_.TypeOf(operand).shape;
+    given.insert(given.begin(), whole.size() - given.size(), Extent(1));
+    Shape aligned;
+    size_t at = 0;
+    for (const Extent& extent : flat) {
+      while (!extent.one() && whole[at].one()) ++at;
+      aligned.push_back(extent.one() ? Extent(1) : given[at++]);
+    }
+    return Reshaped(operand, aligned);
+  }
+
+  /// The operands for a map of the shape `flat` in place of `whole`; nullopt if one has other axes
+  /// than the last.
+  std::optional<std::vector<Value>> OperandsOf(const Shape& whole, const Shape& flat,
+                                               std::vector<Value> operands) {
+    if (WithoutOnes(whole) == WithoutOnes(flat)) {
+      for (Value& operand : operands) {
+        if (!builder_.TypeOf(operand).shape.empty()) operand = Realigned(operand, whole, flat);
+      }
+      return operands;
+    }
     for (Value& operand : operands) {
       const Node& node = builder_.NodeOf(operand);
       const Shape& shape = node.type.shape;

@@ -83,7 +83,8 @@ ATUNNER_BUILDER(Extreme);    ///< text: max or min; values and indices along an 
 ATUNNER_BUILDER(Variance);   ///< text: var or std
 ATUNNER_BUILDER(VarianceAndMean);
 ATUNNER_BUILDER(PNorm);
-ATUNNER_BUILDER(AlongAxis);  ///< text: softmax, log_softmax, cumsum, cumprod
+ATUNNER_BUILDER(AlongAxis);    ///< text: softmax, log_softmax, cumsum, cumprod
+ATUNNER_BUILDER(SafeSoftmax);  ///< zeros in rows of minus infinity
 
 // norms.cpp
 ATUNNER_BUILDER(LayerNorm);

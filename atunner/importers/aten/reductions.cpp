@@ -142,4 +142,13 @@ std::vector<Value> AlongAxis(AtenCall& call, std::string_view text) {
   return {call.g.Cast(y, call.ResultType(call.TypeOf(y)))};
 }
 
+std::vector<Value> SafeSoftmax(AtenCall& call, std::string_view) {
+  const std::vector<Value> weights = AlongAxis(call, "softmax");
+  const Value x = Operand(call);
+  if (weights.empty() || call.ShapeOf(x).empty()) return weights;
+  const Value top = call.g.Reduce(graph::Combine::kMax, x, {call.Axis("dim", x)}, true);
+  return {call.g.Map("select(b == (-inf), 0, a)",
+                     {weights[0], call.g.Cast(top, call.TypeOf(weights[0]))})};
+}
+
 }  // namespace atunner::importers

@@ -27,6 +27,7 @@ namespace atunner::jobs {
 namespace {
 
 constexpr const char* kKernels = "kernels";
+
 /// Success when a plan can be written to the folder.
 Status CheckPlanFolder(const Path& folder) {
   std::error_code error;

@@ -12,6 +12,7 @@
 #include "atunner/codegen/template/plain_schedule.h"
 #include "atunner/judge/candidate_compiler.h"
 #include "atunner/measure/harness.h"
+#include "atunner/model/kernel/tensor_totals.h"
 #include "atunner/tune/part_choices.h"
 
 namespace atunner::jobs {
@@ -19,10 +20,12 @@ namespace {
 
 /// Trials of a kernel without a search: the first is nearly always right.
 constexpr int64_t kMostGuesses = 11;
-/// A judge has a process of its own on the GPU, with references of its task. Half of its time is
-/// the host's.
+/// A judge has a process of its own on the GPU. Half of its time is the host's.
 constexpr size_t kMostJudges = 6;
 constexpr size_t kCoresPerJudge = 4;
+/// Memory of a judge: the task's tensors, as much for references, and so many bytes; judges
+/// together have half of the device's.
+constexpr double kJudgeBytes = 2e9;
 
 size_t HostCores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
@@ -56,6 +59,20 @@ std::vector<Budget> BudgetsOf(const std::vector<PlanPart>& parts, const TuningOp
     least_ns.push_back(PhysicalFloorNs(part.schedule->spec(), profile));
   if (least_ns.size() == 1) return {options.budget};
   return DivideBudget(options.budget, least_ns).parts;
+}
+
+/// How many parts are judged at the same time.
+size_t JudgesFor(const std::vector<PlanPart>& parts, const TuningOptions& options,
+                 const DeviceProfile& profile) {
+  if (options.thoroughness == Thoroughness::kSearch) return 1;
+  double largest = 0;
+  for (const PlanPart& part : parts) {
+    const KernelSpec& spec = part.schedule->spec();
+    largest = std::max(largest, TotalsOf(spec, spec.dims).bytes);
+  }
+  const double room = static_cast<double>(profile.dram_bytes) / 2 / (2 * largest + kJudgeBytes);
+  const size_t most = std::min({HostCores() / kCoresPerJudge, kMostJudges, parts.size()});
+  return std::clamp<size_t>(static_cast<size_t>(room), 1, std::max<size_t>(most, 1));
 }
 
 /// Why the last trial was refused.
@@ -102,8 +119,7 @@ Result<std::vector<RunResult>> PartTuning::Run(const std::vector<PlanPart>& part
   if (!searches)
     ATUNNER_RETURN_IF_ERROR(
         CompileFirstGuesses(parts, target_.profile, options_, services_, stop_));
-  const size_t most = std::clamp<size_t>(HostCores() / kCoresPerJudge, 1, kMostJudges);
-  const size_t judges = searches ? 1 : std::min(most, parts.size());
+  const size_t judges = JudgesFor(parts, options_, target_.profile);
   {
     std::vector<std::jthread> threads;
     for (size_t i = 1; i < judges; ++i) threads.emplace_back([&] { TuneNext(work); });
@@ -123,7 +139,11 @@ void PartTuning::TuneNext(Work& work) {
     work.next = work.parts.size();
   };
   TaskTuner tuner(target_, options_, services_, events_, stop_);
-  if (Status opened = tuner.Open(); !opened) return failed(std::move(opened.error()));
+  Status opened = [&] {  // one after the other: the first makes the store's tables
+    const std::lock_guard lock(mutex_);
+    return tuner.Open();
+  }();
+  if (!opened) return failed(std::move(opened.error()));
   for (size_t i = work.next++; i < work.parts.size(); i = work.next++) {
     events_(PartStartedEvent{i + 1, work.parts.size()});
     auto tuned = TunePart(tuner, work.parts[i], work.plan, work.budgets[i]);
