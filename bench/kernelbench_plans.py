@@ -7,7 +7,7 @@ plan. Kernels are first guesses that are compiled and not checked: the other scr
 plan with PyTorch before it times it. A plan that is there already is kept.
 
 Usage: python3 bench/kernelbench_plans.py --out plans [--levels 1,2] [--only 1/3,2/40] [--jobs 2]
-           [--target-gpu H100] [--pack plans.tar.xz]
+           [--target-gpu H100] [--conv-precision tf32] [--pack plans.tar.xz]
        ATUNNER names the program.
 """
 import argparse
@@ -35,6 +35,12 @@ def parsed():
     parser.add_argument("--out", required=True, help="folder of the plans")
     parser.add_argument("--small", action="store_true", help="small sizes, to test this script")
     parser.add_argument("--target-gpu", default="H100")
+    parser.add_argument(
+        "--conv-precision",
+        default="tf32",
+        choices=("tf32", "float32"),
+        help="of convolutions; PyTorch's default is tf32",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120, help="seconds a plan may take")
     parser.add_argument("--pack", default="", help="archive of what a run needs")
@@ -48,6 +54,7 @@ def made(key, options):
     command = [os.environ.get("ATUNNER", "atunner"), "optimize"]
     command += [os.path.join(folder, "model", "model.json"), "--out", out, "--json", "--quiet"]
     command += ["--first-guess", "--unchecked", "--virtual", "--target-gpu", options.target_gpu]
+    command += ["--conv-precision", options.conv_precision]
     began = time.monotonic()
     places = {"XDG_DATA_HOME": os.path.join(folder, "data")}
     try:

@@ -60,4 +60,8 @@ struct Stages {
 /// kernels.
 std::optional<Stages> StagesOf(const Task& task, bool pairs);
 
+/// Gives a float32 convolution of default accuracy the accuracy "fast" if the conv precision of
+/// `whole`, the task that it is a part of, is TF32. Other tasks stay as they are.
+void AdoptConvPrecision(const KernelSpec& whole, Task& part);
+
 }  // namespace atunner

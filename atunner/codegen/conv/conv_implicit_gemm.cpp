@@ -102,7 +102,7 @@ class ImplicitGemmConv : public BoundTemplate {
     };
     Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
     const std::string each = fmt::format(
-        "(tile_n // 2 * {} + {})", form_.shifts + (form_.parts > 1 ? 1 : 0), Shifted() ? 48 : 52);
+        "(tile_n // 2 * {} + {})", form_.shifts + (form_.parts == 3 ? 1 : 0), Shifted() ? 48 : 52);
     Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each),
         "registers");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
@@ -292,7 +292,7 @@ class ImplicitGemmConv : public BoundTemplate {
   }
   /// Split floats are as exact as float32 if tensor cores add few products.
   int64_t Promoted(const Chosen& at) const {
-    if (form_.parts == 1) return 0;
+    if (form_.parts < 3) return 0;
     const int64_t taps = CeilDiv(Taps(2), Split(2)) *
                          (at["reach"] == 1 ? 1 : CeilDiv(Taps(1), Split(1)));
     return std::max<int64_t>(1, kPromotedProducts / (taps * Depth()));

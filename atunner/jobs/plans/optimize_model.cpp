@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "atunner/base/clock.h"
+#include "atunner/codegen/stages.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/codegen/template/plain_schedule.h"
 #include "atunner/importers/divide_model.h"
@@ -69,13 +70,16 @@ std::string FamilyName(const ScheduleTemplate& schedule) {
 
 class KernelFinder {
  public:
-  KernelFinder(Accuracy accuracy, const DeviceProfile& profile)
-      : accuracy_(accuracy), profile_(profile) {}
+  KernelFinder(const OptimizeModelRequest& request, const DeviceProfile& profile)
+      : request_(request), profile_(profile) {}
 
   Status Add(const graph::ValidGraph& graph) {
     ATUNNER_TRY(KernelSpec spec, SpecOfGraph(graph, {}));
-    SetAccuracy(spec, accuracy_);
-    ATUNNER_TRY(auto whole, MakeTemplate(spec, profile_));
+    SetAccuracy(spec, request_.accuracy);
+    SetConvPrecision(spec, request_.conv_precision);
+    Task task = Task::Of(spec);
+    AdoptConvPrecision(spec, task);
+    ATUNNER_TRY(auto whole, MakeTemplate(task, profile_));
     PlannedSegment segment;
     if (const auto* divided = dynamic_cast<const PartitionedSchedule*>(whole.get())) {
       const std::vector<const ScheduleTemplate*> parts = divided->Parts();
@@ -101,7 +105,7 @@ class KernelFinder {
     return known->second;
   }
 
-  Accuracy accuracy_;
+  const OptimizeModelRequest& request_;
   const DeviceProfile& profile_;
   std::map<std::string, size_t> known_;
   PlanKernels found_;
@@ -179,7 +183,7 @@ class ModelOptimizer {
     ATUNNER_TRY(target_, services_.devices.Choose(request_.tuning.target));
     result_.notes = model.notes;
     for (const std::string& note : model.notes) events_(NoteEvent{note});
-    KernelFinder finder(request_.accuracy, target_.profile);
+    KernelFinder finder(request_, target_.profile);
     for (const auto& step : model.steps) {
       if (const auto* segment = std::get_if<importers::ModelSegment>(&step))
         ATUNNER_RETURN_IF_ERROR(finder.Add(segment->graph));

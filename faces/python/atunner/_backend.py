@@ -11,7 +11,7 @@ import torch.fx
 
 from ._capture import CaptureError
 from ._graphs import device_of, has_fixed_sizes, sizes_of, specialized, write_graph
-from ._options import BackendError, Options, options_of
+from ._options import BackendError, Options, conv_precision_of, options_of
 from ._plan import Plan, load
 from ._plan_cache import PlanCache
 
@@ -116,7 +116,10 @@ class FixedGraph:
         self._strides = [_strides_of(node) for node in _tensors_of(self._structure)]
         self._tuned: Optional[Plan] = None
         cache = PlanCache(
-            functools.partial(write_graph, graph_module, values), options, self.device
+            functools.partial(write_graph, graph_module, values),
+            options,
+            self.device,
+            conv_precision_of(options, on_gpu=not self._on_host),
         )
         found = cache.plan(options.budget, known_only=True) if options.in_background else None
         first = found or cache.plan(options.budget if options.searches else None)

@@ -31,9 +31,13 @@ def program_cache(kind: str) -> str:
     return os.path.join(base, "atunner", kind)
 
 
-def optimize_command(model: str, out: str, target_gpu: str, budget: Optional[str]) -> List[str]:
+def optimize_command(
+    model: str, out: str, target_gpu: str, budget: Optional[str], conv_precision: str = "float32"
+) -> List[str]:
     """`atunner optimize` for a written graph; without a budget it searches nothing."""
     command = [program(), "optimize", model, "--target-gpu", target_gpu, "--out", out, "--quiet"]
+    if conv_precision != "float32":
+        command += ["--conv-precision", conv_precision]
     return command + (["--first-guess"] if budget is None else ["--budget", budget])
 
 
@@ -90,17 +94,24 @@ def kept(made: str, folder: str, last_file: str) -> None:
 
 class PlanCache:
     """Plans of one graph, made for one GPU. `write(folder)` writes the graph there and returns a
-    digest."""
+    digest. `conv_precision` is "float32" or "tf32"."""
 
-    def __init__(self, write: Callable[[str], str], options: Options, device: int) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], str],
+        options: Options,
+        device: int,
+        conv_precision: str = "float32",
+    ) -> None:
         self.options = options
+        self._conv_precision = conv_precision
         self.device = device
         self._write = write
         self._prefix: List[str] = []
 
     def background(self) -> "PlanCache":
         """The same with processes of low priority."""
-        other = PlanCache(self._write, self.options, self.device)
+        other = PlanCache(self._write, self.options, self.device, self._conv_precision)
         other._prefix = ["nice", "-n", "10"] if shutil.which("nice") else []
         return other
 
@@ -109,6 +120,7 @@ class PlanCache:
             digest,
             gpu_name(self.options.target_gpu, self.device),
             budget,
+            self._conv_precision,
             _runtime.version(),
         )
         return os.path.join(
@@ -128,7 +140,9 @@ class PlanCache:
                 return None
             made = os.path.join(making, "plan")
             model = os.path.join(model, "model.json")
-            command = optimize_command(model, made, self.options.target_gpu, budget)
+            command = optimize_command(
+                model, made, self.options.target_gpu, budget, self._conv_precision
+            )
             _make_plan(self._prefix + command, self.device)
             kept(made, folder, "plan.json")
             return folder

@@ -2,8 +2,11 @@
 // padded with zeros to whole units, and images with zeros around them. The first blocks transpose
 // tiles of images, the last gather filters. Float32 is scaled to float16 by powers of two that a
 // sample decides. With FLOAT_PARTS = 3 it is split into high + low, and each product has its
-// channels: high, low, high of images meet high, high, low of filters.
+// channels: high, low, high of images meet high, high, low of filters. With FLOAT_PARTS = 2 high,
+// high of images meet high, low of filters.
 constexpr int TOTAL = GROUPS * STORED;  // channels of an arranged pixel
+// The products that take low parts of images and of filters; 0: there are none.
+constexpr int LOW_OF_X = FLOAT_PARTS == 3 ? 1 : 0, LOW_OF_W = FLOAT_PARTS - 1;
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 // pixels of a position; pixels of an image with the zeros around it
@@ -65,7 +68,8 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
                                      : Given{};
     }
     const int first = (c0 + pair * 2) % STORED;
-    const bool low[2] = {first / CHANNELS == 1, (first + 1) / CHANNELS == 1};
+    const bool low[2] = {LOW_OF_X > 0 && first / CHANNELS == LOW_OF_X,
+                         LOW_OF_X > 0 && (first + 1) / CHANNELS == LOW_OF_X};
     UNROLLED for (int e = 0; e < UNIT; ++e) {
       pairs[s - s0 + e][pair] = {
           scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen, low[0]),
@@ -119,7 +123,7 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
     const bool own = there && c + e < FLOAT_PARTS * CHANNELS &&
                      channel / OWN_CHANNELS == filter % PHASE_FILTERS / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)(channel % OWN_CHANNELS) * W_CHANNEL], shift,
-                                   seen, (c + e) / CHANNELS == 2)
+                                   seen, LOW_OF_W > 0 && (c + e) / CHANNELS == LOW_OF_W)
                           : Operand(0.0f);
   }
   *(Arranged*)(to + (row * TAPS + tap) * (MERGED * C) + unit_c) = unit;
