@@ -4,7 +4,7 @@ bench/kernelbench_ratios.py.
 
 Tensors have no memory here: a problem is traced with fake ones, and its weights are inputs of the
 plan. Kernels are first guesses that are compiled and not checked: the other script compares each
-plan with PyTorch before it times it. A plan that is there already is kept.
+plan with PyTorch before it times it. A plan or program that is there already is kept.
 
 Usage: python3 bench/kernelbench_plans.py --out plans [--levels 1,2] [--only 1/3,2/40] [--jobs 2]
            [--target-gpu H100] [--conv-precision tf32] [--pack plans.tar.xz]
@@ -119,7 +119,8 @@ def main():
             if (only and problem.key not in only) or os.path.exists(f"{folder}/plan/plan.json"):
                 continue
             try:
-                write_program(problem, os.path.join(folder, "model"), options.small)
+                if not os.path.exists(os.path.join(folder, "model", "model.json")):
+                    write_program(problem, os.path.join(folder, "model"), options.small)
             except Exception as error:
                 failed += 1
                 print(f"{problem.key:6} not captured: {type(error).__name__}: {error}", flush=True)

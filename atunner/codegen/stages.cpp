@@ -13,7 +13,6 @@
 #include "atunner/graph/rewrite/rewrite.h"
 #include "atunner/graph/rewrite/transposes_into_products.h"
 #include "atunner/model/kernel/accuracy.h"
-#include "atunner/model/kernel/conv_precision.h"
 
 namespace atunner {
 namespace {
@@ -52,7 +51,7 @@ void AddStages(Stages& all, const std::vector<graph::Part>& parts, const KernelS
     const Stage* like = fresh ? nullptr : &all.stages[at->second];
     PartTask task = like == nullptr ? TaskOfPart(part.graph, spec.dims, AccuracyOf(spec)).value()
                                     : Renamed(like->task, like->part, part.graph);
-    AdoptConvPrecision(spec, task.task);
+    AdoptConvPrecision(ConvPrecisionOf(spec), task.task);
     all.stages.push_back({part.graph, std::move(task), part.nodes, at->second});
   }
 }
@@ -124,11 +123,13 @@ std::optional<Stages> StagesOf(const Task& task, bool pairs) {
   return StagesOf(spec, own, {.pairs = pairs, .plain = true});
 }
 
-void AdoptConvPrecision(const KernelSpec& whole, Task& part) {
+void AdoptConvPrecision(ConvPrecision precision, Task& part) {
   KernelSpec spec = part.spec();
-  if (ConvPrecisionOf(whole) != ConvPrecision::kTf32 || spec.compute_dtype != DType::kFloat32 ||
-      AccuracyOf(spec) != Accuracy::kDefault || !ReadConv(part))
+  if (precision != ConvPrecision::kTf32 || spec.compute_dtype != DType::kFloat32 ||
+      AccuracyOf(spec) != Accuracy::kDefault)
     return;
+  const auto conv = ReadConv(part);
+  if (!conv || !IsInTf32ByCudnn(*conv)) return;
   SetAccuracy(spec, Accuracy::kFast);
   part = Task::Of(std::move(spec));
 }

@@ -9,6 +9,7 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/graph/graph.h"
+#include "atunner/model/kernel/conv_precision.h"
 #include "atunner/operators/part_task.h"
 
 namespace atunner {
@@ -60,8 +61,8 @@ struct Stages {
 /// kernels.
 std::optional<Stages> StagesOf(const Task& task, bool pairs);
 
-/// Gives a float32 convolution of default accuracy the accuracy "fast" if the conv precision of
-/// `whole`, the task that it is a part of, is TF32. Other tasks stay as they are.
-void AdoptConvPrecision(const KernelSpec& whole, Task& part);
+/// Gives a float32 convolution of default accuracy the accuracy "fast" if the precision is TF32 and
+/// cuDNN would multiply it so (IsInTf32ByCudnn). Other tasks stay as they are.
+void AdoptConvPrecision(ConvPrecision precision, Task& part);
 
 }  // namespace atunner

@@ -129,6 +129,16 @@ std::optional<graph::ConvForm> ReadConv(const Task& task) {
   return read->epilogue < 0 || IsFinished(spec, *read) ? read : std::nullopt;
 }
 
+bool IsInTf32ByCudnn(const graph::ConvForm& form) {
+  constexpr int64_t kLeastChannels = 16, kMostTapsOfStrides = 4;
+  const auto strided = [](const ConvAxis& axis) {
+    return axis.inner > 1 && axis.taps > kMostTapsOfStrides;
+  };
+  const bool transposed = form.Phases() > 1;
+  return form.groups == 1 && (transposed || form.channels >= kLeastChannels) &&
+         std::ranges::none_of(form.axes, strided);
+}
+
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
   const KernelSpec& spec = task.spec();
   const bool single = spec.compute_dtype == DType::kFloat32;

@@ -107,6 +107,11 @@ inline bool HasChannelsFirst(const TensorConvForm& form) {
   return HasLayout(form, 1, form.Inputs());
 }
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task);
+/// True for float32 convolutions that cuDNN multiplies in TF32 where that is allowed: measured with
+/// the convolutions of KernelBench's levels 1 and 2 on an H200 (cuDNN 9). Those with groups, with
+/// fewer than 16 channels unless they are transposed, and transposed ones with strides and filters
+/// of five or more taps along an axis, it computes with fused multiply-adds.
+bool IsInTf32ByCudnn(const graph::ConvForm& form);
 /// The same convolution with float32 in this number of products of float16 parts; nullopt for other
 /// types and for groups.
 std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form, int64_t parts);

@@ -76,10 +76,7 @@ class KernelFinder {
   Status Add(const graph::ValidGraph& graph) {
     ATUNNER_TRY(KernelSpec spec, SpecOfGraph(graph, {}));
     SetAccuracy(spec, request_.accuracy);
-    SetConvPrecision(spec, request_.conv_precision);
-    Task task = Task::Of(spec);
-    AdoptConvPrecision(spec, task);
-    ATUNNER_TRY(auto whole, MakeTemplate(task, profile_));
+    ATUNNER_TRY(auto whole, MakeTemplate(TaskOf(std::move(spec)), profile_));
     PlannedSegment segment;
     if (const auto* divided = dynamic_cast<const PartitionedSchedule*>(whole.get())) {
       const std::vector<const ScheduleTemplate*> parts = divided->Parts();
@@ -96,6 +93,15 @@ class KernelFinder {
   PlanKernels Take() && { return std::move(found_); }
 
  private:
+  /// A segment that is divided hands the precision of convolutions on to its parts.
+  Task TaskOf(KernelSpec spec) const {
+    Task task = Task::Of(spec);
+    if (request_.conv_precision == ConvPrecision::kFloat32) return task;
+    AdoptConvPrecision(request_.conv_precision, task);
+    if (FamilyOf(task, /*partitions=*/false) != nullptr) return task;
+    SetConvPrecision(spec, request_.conv_precision);
+    return Task::Of(std::move(spec));
+  }
   size_t IndexOf(const ScheduleTemplate& schedule) {
     const auto [known, added] = known_.emplace(schedule.spec().ContentDigest().ToHex(),
                                                found_.parts.size());

@@ -13,6 +13,12 @@ constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = POSITIONS * SPLIT;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
 
+/// A finite number rounded to the 11 bits of TF32, halves away from zero, as cvt.rna.tf32 and with
+/// it cuDNN do: results are those of a convolution in TF32 but for the order of additions.
+DEVICE float as_tf32(float x) {
+  return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000);
+}
+
 /// The operand for an element, or the part of it that its high part leaves; `seen` becomes the
 /// largest finite magnitude so far.
 DEVICE Operand scaled(T x, int shift, float& seen, bool low = false) {
@@ -21,8 +27,9 @@ DEVICE Operand scaled(T x, int shift, float& seen, bool low = false) {
   const bool finite = fabsf(given) < __int_as_float(0x7f800000);
   if (finite) seen = fmaxf(seen, fabsf(given));
   const float all = shifted(given, shift);
+  if (FLOAT_PARTS == 1) return Operand(finite ? as_tf32(all) : all);
   const Operand high = Operand(all);
-  if (FLOAT_PARTS == 1 || !low) return high;
+  if (!low) return high;
   return Operand(finite ? all - float(high) : 0.0f);
 }
 
