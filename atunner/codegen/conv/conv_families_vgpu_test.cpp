@@ -194,6 +194,22 @@ TEST_F(HopperConvolutions, OfFloat32AreFinishedInOneProductWhereThePolicyAllowsI
   check(FinishedTransposed("float32", 64, 24, 4, "maximum(s + b, 0)"));
 }
 
+// Two sets of two groups side by side: 16 warps that store.
+TEST_F(HopperConvolutions, OfFloat32AreStoredByManyWarps) {
+  const KernelSpec spec = FinishedFirst("float32", 16, 24, 3, 1, "tanh(s + b) * cast(r, float32)");
+  DeviceProfile few = gpu_.profile();
+  few.sms = 1;
+  const auto schedule = MakeTemplate(spec, few).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
+  ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
+  for (const Configuration& one : DrawConfigurations(*schedule, 200, 11)) {
+    const auto value = [&](const char* name) { return GetInt(schedule->space(), one, name); };
+    if (value("sets") == 1 || value("groups_p") == 1) continue;
+    return CheckConfiguration(spec, *schedule, one, **oracle);
+  }
+  FAIL() << "no such configuration was drawn";
+}
+
 TEST_F(Convolutions, TransposedInPhases) {
   Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)),
         "convolution", 2);

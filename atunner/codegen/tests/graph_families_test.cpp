@@ -231,7 +231,7 @@ TEST(GraphFamilies, LossesOfLabelsKeepNothingOfTheSizeOfLogits) {
   }
 }
 
-// Of a convolution and a product of matrices, TF32 is the convolution's alone.
+// TF32 is for the convolution, and not for the product of matrices beside it.
 TEST(GraphFamilies, ConvPrecisionConcernsConvolutions) {
   const auto spec_of = [](int channels) {
     const std::string text = fmt::format(R"(graph both

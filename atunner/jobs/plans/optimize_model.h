@@ -22,7 +22,7 @@ struct OptimizeModelRequest {
   TuningOptions tuning;
   Accuracy accuracy = Accuracy::kDefault;
   Dims sizes;  ///< of the open axes of an ONNX model, by name
-  /// Of convolutions in float32 whose accuracy is the default.
+  /// How exact convolutions in float32 are whose accuracy is the default.
   ConvPrecision conv_precision = ConvPrecision::kFloat32;
 };
 
