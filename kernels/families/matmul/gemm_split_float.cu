@@ -13,7 +13,7 @@
 //
 // Steps: (1) magnitudes, if planes are float16; (2) split the operands into planes in memory; (3)
 // this product: one warpgroup copies, each of GROUPS others multiplies 64 x TILE_N of a tile. With
-// SPLIT_B it splits b while it copies, so that step (2) only concerns a, and no planes of b exist in
+// SPLIT_B it splits b while it copies, so that step (2) only concerns a, and no planes of b are in
 // memory: for products of few rows, where each element of b meets one or two tiles; (4)
 // `repair` computes the 16 x TILE_N pieces again, with float32 fused multiply-adds, whose flag step
 // (3) has set because a result is not finite or smaller than the error that tiny elements may have
