@@ -4,10 +4,10 @@ bench/kernelbench_ratios.py.
 
 Tensors have no memory here: a problem is traced with fake ones, and its weights are inputs of the
 plan. Kernels are first guesses that are compiled and not checked: the other script compares each
-plan with PyTorch before it times it. A plan that is there already is kept.
+plan with PyTorch before it times it. A plan or program that is there already is kept.
 
 Usage: python3 bench/kernelbench_plans.py --out plans [--levels 1,2] [--only 1/3,2/40] [--jobs 2]
-           [--target-gpu H100] [--pack plans.tar.xz]
+           [--target-gpu H100] [--conv-precision tf32] [--pack plans.tar.xz]
        ATUNNER names the program.
 """
 import argparse
@@ -35,6 +35,12 @@ def parsed():
     parser.add_argument("--out", required=True, help="folder of the plans")
     parser.add_argument("--small", action="store_true", help="small sizes, to test this script")
     parser.add_argument("--target-gpu", default="H100")
+    parser.add_argument(
+        "--conv-precision",
+        default="tf32",
+        choices=("tf32", "float32"),
+        help="of convolutions; PyTorch's default is tf32",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=120, help="seconds a plan may take")
     parser.add_argument("--pack", default="", help="archive of what a run needs")
@@ -48,6 +54,7 @@ def made(key, options):
     command = [os.environ.get("ATUNNER", "atunner"), "optimize"]
     command += [os.path.join(folder, "model", "model.json"), "--out", out, "--json", "--quiet"]
     command += ["--first-guess", "--unchecked", "--virtual", "--target-gpu", options.target_gpu]
+    command += ["--conv-precision", options.conv_precision]
     began = time.monotonic()
     places = {"XDG_DATA_HOME": os.path.join(folder, "data")}
     try:
@@ -112,7 +119,8 @@ def main():
             if (only and problem.key not in only) or os.path.exists(f"{folder}/plan/plan.json"):
                 continue
             try:
-                write_program(problem, os.path.join(folder, "model"), options.small)
+                if not os.path.exists(os.path.join(folder, "model", "model.json")):
+                    write_program(problem, os.path.join(folder, "model"), options.small)
             except Exception as error:
                 failed += 1
                 print(f"{problem.key:6} not captured: {type(error).__name__}: {error}", flush=True)

@@ -10,7 +10,7 @@ is a line of JSON in --results as soon as it is there. Outcomes as in bench/kern
 means count a failure as 1.
 
 Usage: python3 bench/kernelbench_ratios.py --plans plans [--seconds 190] [--workers 14]
-           [--wave 48] [--only 1/40,2/9] [--skip rows.jsonl] [--results rows.jsonl]
+           [--wave 48] [--only 1/40,2/9] [--skip rows.jsonl] [--kernels] [--results rows.jsonl]
        ATUNNER_RUNTIME names libatunner_runtime.so.
 """
 import argparse
@@ -44,6 +44,7 @@ def parsed():
     parser.add_argument("--memory", type=float, default=56, help="GB for preparations at once")
     parser.add_argument("--limit", type=float, default=45, help="seconds a preparation may take")
     parser.add_argument("--results", default="kernelbench_ratios.jsonl")
+    parser.add_argument("--kernels", action="store_true", help="each call's kernels, in the rows")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -136,7 +137,7 @@ def prepare(problem, options, held):
     return row
 
 
-def timed(prepared):
+def timed(prepared, kernels):
     import torch
 
     from common import in_turns_us
@@ -155,7 +156,16 @@ def timed(prepared):
     calls[0]()
     torch.cuda.synchronize()
     slow = time.monotonic() - began > 0.05
-    return dict(zip(functions, in_turns_us(calls, flush, samples=7 if slow else 15)))
+    row = dict(zip(functions, in_turns_us(calls, flush, samples=7 if slow else 15)))
+    if kernels:
+        from torch_models import device_events
+
+        events = {name: device_events(call) for name, call in zip(functions, calls)}
+        row["kernels"] = {
+            name.replace("_us", ""): [(kernel[:90], round(us)) for kernel, us in each]
+            for name, each in events.items()
+        }
+    return row
 
 
 def answer(order, problems, options, held):
@@ -167,7 +177,7 @@ def answer(order, problems, options, held):
             if order["do"] == "prepare":
                 row = prepare(problems[order["key"]], options, held)
             else:
-                row = timed(held.pop(order["key"]))
+                row = timed(held.pop(order["key"]), options.kernels)
     except torch.cuda.OutOfMemoryError as error:
         row = {"outcome": "memory", "detail": str(error)[:200]}
     except Exception as error:

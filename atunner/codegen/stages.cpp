@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "atunner/codegen/conv/conv_form.h"
 #include "atunner/graph/match/attention.h"
 #include "atunner/graph/match/inline_work.h"
 #include "atunner/graph/match/sole_product.h"
@@ -51,6 +52,7 @@ void AddStages(Stages& all, const std::vector<graph::Part>& parts, const KernelS
     const Stage* like = fresh ? nullptr : &all.stages[at->second];
     PartTask task = like == nullptr ? TaskOfPart(part.graph, spec.dims, AccuracyOf(spec)).value()
                                     : Renamed(like->task, like->part, part.graph);
+    AdoptConvPrecision(ConvPrecisionOf(spec), task.task);
     all.stages.push_back({part.graph, std::move(task), part.nodes, at->second});
   }
 }
@@ -122,6 +124,17 @@ std::optional<Stages> StagesOf(const Task& task, bool pairs) {
     if (auto stages = StagesOf(spec, own, {.pairs = pairs})) return stages;
   }
   return StagesOf(spec, own, {.pairs = pairs, .plain = true});
+}
+
+void AdoptConvPrecision(ConvPrecision precision, Task& part) {
+  KernelSpec spec = part.spec();
+  if (precision != ConvPrecision::kTf32 || spec.compute_dtype != DType::kFloat32 ||
+      AccuracyOf(spec) != Accuracy::kDefault)
+    return;
+  const auto conv = ReadConv(part);
+  if (!conv || !IsInTf32ByCudnn(*conv)) return;
+  SetAccuracy(spec, Accuracy::kFast);
+  part = Task::Of(std::move(spec));
 }
 
 }  // namespace atunner

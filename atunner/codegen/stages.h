@@ -9,6 +9,7 @@
 
 #include "atunner/codegen/template/family.h"
 #include "atunner/graph/graph.h"
+#include "atunner/model/kernel/conv_precision.h"
 #include "atunner/operators/part_task.h"
 
 namespace atunner {
@@ -59,5 +60,9 @@ struct Stages {
 /// kernels. nullopt for a task without a graph, and for one that is a single node for plain
 /// kernels.
 std::optional<Stages> StagesOf(const Task& task, bool pairs);
+
+/// Gives a float32 convolution of default accuracy the accuracy "fast" if the precision is TF32 and
+/// cuDNN would multiply it so (IsInTf32ByCudnn). Other tasks stay as they are.
+void AdoptConvPrecision(ConvPrecision precision, Task& part);
 
 }  // namespace atunner

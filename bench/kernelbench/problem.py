@@ -31,7 +31,7 @@ class Problem(NamedTuple):
         for part in module.modules():
             if isinstance(part, torch.nn.Dropout):
                 part.eval()
-        return module.to(device), made_on(device, inputs)
+        return (module if device == "cpu" else module.to(device)), made_on(device, inputs)
 
 
 def _real(real: int, _: int) -> int:

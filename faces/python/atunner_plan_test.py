@@ -24,7 +24,7 @@ except ImportError:
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import atunner
 import atunner_runtime
-from atunner import _backend, _fixed_graph, _graphs, _plan_cache, _program
+from atunner import _backend, _fixed_graph, _graphs, _options, _plan_cache, _program
 
 nn = torch.nn
 VIRTUAL = "ATUNNER_LIBCUDA" in os.environ
@@ -457,6 +457,22 @@ class PlanTest(unittest.TestCase):
             )
         shapes.assert_not_called()
         self.assertEqual(got, want)
+
+    def test_convolutions_are_as_exact_as_pytorch_asks_for(self):
+        def precision(on_gpu, **given):
+            return _options.conv_precision_of(_options.options_of(None, given), on_gpu)
+
+        before = torch.backends.cudnn.allow_tf32
+        self.addCleanup(setattr, torch.backends.cudnn, "allow_tf32", before)
+        torch.backends.cudnn.allow_tf32 = True
+        self.assertEqual(precision(on_gpu=True), "tf32")
+        self.assertEqual(precision(on_gpu=False), "float32")
+        self.assertEqual(precision(on_gpu=True, conv_precision="float32"), "float32")
+        torch.backends.cudnn.allow_tf32 = False
+        self.assertEqual(precision(on_gpu=True), "float32")
+        self.assertEqual(precision(on_gpu=False, conv_precision="tf32"), "tf32")
+        command = _plan_cache.optimize_command("m.json", "plan", GPU, None, "tf32")
+        self.assertEqual(command[command.index("--conv-precision") + 1], "tf32")
 
     def test_a_graph_without_plan_is_left_to_pytorch_with_one_warning(self):
         module, x = mlp(), torch.randn(6, 48)

@@ -83,6 +83,17 @@ struct FirstExtreme {
   }
 };
 
+/// The same for a `b` whose index is larger than that of `a`, in a third of the instructions.
+template <bool LARGEST>
+struct LaterExtreme {
+  template <class T>
+  static DEVICE Place<T> of(const Place<T>& a, const Place<T>& b) {
+    // Comparisons with a NaN are false: `b` is beyond `a` if it is a NaN, and beyond no NaN.
+    const bool within = LARGEST ? b.value <= a.value : b.value >= a.value;
+    return !within && a.value == a.value ? b : a;
+  }
+};
+
 /// A value that a block publishes for other blocks that run at the same time. Each 64-bit word
 /// holds 32 bits of the value and a flag in bit 32, written and read together, so that no fence is
 /// needed. The flags are cleared before the kernel.

@@ -178,6 +178,38 @@ TEST_F(HopperConvolutions, TransposedAndFinishedByAMap) {
   Check(spec, *schedule, 0);
 }
 
+// Where the policy allows TF32, the store finishes the sums of single products too.
+TEST_F(HopperConvolutions, OfFloat32AreFinishedInOneProductWhereThePolicyAllowsIt) {
+  const auto check = [&](KernelSpec spec) {
+    SetAccuracy(spec, Accuracy::kFast);
+    DeviceProfile few = gpu_.profile();  // for which this is much to do
+    few.sms = 1;
+    const auto schedule = MakeTemplate(spec, few).value();
+    EXPECT_THAT(schedule->Render(schedule->Default()).value().source.text,
+                testing::HasSubstr("FLOAT_PARTS = 1;"));
+    Check(spec, *schedule, 0);
+  };
+  check(FinishedFirst("float32", 16, 72, 3, 1, "maximum(s * 0.5 + b + cast(r, float32), 0)"));
+  check(FinishedFirst("float32", 5, 72, 5, 1, "tanh(s + b) * cast(r, float32)"));
+  check(FinishedTransposed("float32", 64, 24, 4, "maximum(s + b, 0)"));
+}
+
+// Two sets of two groups side by side: 16 warps that store.
+TEST_F(HopperConvolutions, OfFloat32AreStoredByManyWarps) {
+  const KernelSpec spec = FinishedFirst("float32", 16, 24, 3, 1, "tanh(s + b) * cast(r, float32)");
+  DeviceProfile few = gpu_.profile();
+  few.sms = 1;
+  const auto schedule = MakeTemplate(spec, few).value();
+  auto oracle = OracleStore::Make(gpu_, *compiler_, *kernels_, spec);
+  ASSERT_TRUE(oracle.has_value()) << oracle.error().ToString();
+  for (const Configuration& one : DrawConfigurations(*schedule, 200, 11)) {
+    const auto value = [&](const char* name) { return GetInt(schedule->space(), one, name); };
+    if (value("sets") == 1 || value("groups_p") == 1) continue;
+    return CheckConfiguration(spec, *schedule, one, **oracle);
+  }
+  FAIL() << "no such configuration was drawn";
+}
+
 TEST_F(Convolutions, TransposedInPhases) {
   Check(Conv("conv_transpose", {{2, 16, 5, 7}, {16, 8, 4, 4}}, DType::kBFloat16, Of(2, 1)),
         "convolution", 2);

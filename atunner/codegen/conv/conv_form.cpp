@@ -71,8 +71,7 @@ bool IsFinished(const KernelSpec& spec, const graph::ConvForm& form) {
   if (form.groups > 1 || !dense || IsFilterGradient(form)) return false;
   const bool last = form.Phases() == 1 && form.y.filter == 1 && Dense(form, false, form.filters);
   const bool first = form.y.filter == form.Outputs() && Dense(form, false, 1);
-  const bool single = SizeOf(spec.compute_dtype) == 4;
-  return first ? !single || AccuracyOf(spec) != Accuracy::kFast : last && !single;
+  return first || (last && SizeOf(spec.compute_dtype) != 4);
 }
 
 }  // namespace
@@ -130,6 +129,16 @@ std::optional<graph::ConvForm> ReadConv(const Task& task) {
   return read->epilogue < 0 || IsFinished(spec, *read) ? read : std::nullopt;
 }
 
+bool IsInTf32ByCudnn(const graph::ConvForm& form) {
+  constexpr int64_t kLeastChannels = 16, kMostTapsOfStrides = 4;
+  const auto strided = [](const ConvAxis& axis) {
+    return axis.inner > 1 && axis.taps > kMostTapsOfStrides;
+  };
+  const bool transposed = form.Phases() > 1;
+  return form.groups == 1 && (transposed || form.channels >= kLeastChannels) &&
+         std::ranges::none_of(form.axes, strided);
+}
+
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
   const KernelSpec& spec = task.spec();
   const bool single = spec.compute_dtype == DType::kFloat32;
@@ -160,11 +169,12 @@ std::optional<TensorConvForm> TensorConvFormOf(const Task& task) {
   return counted ? std::optional(form) : std::nullopt;
 }
 
-std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form) {
-  if (form.operands != DType::kFloat32 || !form.graph || form.groups > 1) return std::nullopt;
+std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form, int64_t parts) {
+  const bool single = form.operands == DType::kFloat32 || form.scaled;
+  if (!single || !form.graph || form.groups > 1) return std::nullopt;
   TensorConvForm split = form;
   split.scaled = true;
-  split.parts = 3;
+  split.parts = parts;
   split.operands = DType::kFloat16;
   split.padded = CeilDiv(split.parts * split.channels, split.Unit()) * split.Unit();
   split.in_place = split.filters_in_place = false;

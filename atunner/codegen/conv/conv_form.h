@@ -2,7 +2,8 @@
 // is multiplied, a first step puts channels last and gathers filters
 // (kernels/families/conv/conv_arrange.cu). float32 is multiplied with FMA or, if the accuracy
 // policy allows it, scaled to float16. Where it pays, float32 is split into two float16 parts, and
-// three products of parts are added: high · high, low · high and high · low.
+// three products of parts are added: high · high, low · high and high · low. Two products leave the
+// low parts of the image out.
 #pragma once
 
 #include <memory>
@@ -30,7 +31,7 @@ struct TensorConvForm : graph::ConvForm {
   int64_t own_channels = 1, own_filters = 1;  ///< of a group, before small groups were merged
   int64_t padded = 8;   ///< channels of a group, rounded up to units of 16 bytes
   bool scaled = false;  ///< float32 is multiplied as scaled float16
-  /// Products of parts of an element: 3 if float32 is split, each with channels of its own.
+  /// Products of parts of an element: 2 or 3 if float32 is split, each with channels of its own.
   int64_t parts = 1;
   DType operands = DType::kFloat32;      ///< type of the operands
   bool last = false;                     ///< x is stored with its channels last
@@ -56,10 +57,12 @@ struct TensorConvForm : graph::ConvForm {
   bool Runs() const {
     return images.constant() && y.image == Outputs() && Phases() == 1 && !pixels_first;
   }
-  /// Channels of a group of an arranged pixel. The third product takes the first part once more; it
-  /// is not stored twice where the copies of channels (64 at a time) do not meet its end.
+  /// Channels of a group of an arranged pixel. The last of several products takes the first part
+  /// once more; it is not stored twice where the copies of channels (64 at a time) do not meet its
+  /// end.
   int64_t Stored() const {
-    return parts == 3 && merged == 1 && 2 * channels % 64 == 0 ? 2 * channels : padded;
+    const int64_t once = (parts - 1) * channels;
+    return parts > 1 && merged == 1 && once % 64 == 0 ? once : padded;
   }
   int64_t Channels() const { return groups * Stored(); }
   /// Elements in 16 bytes.
@@ -104,8 +107,14 @@ inline bool HasChannelsFirst(const TensorConvForm& form) {
   return HasLayout(form, 1, form.Inputs());
 }
 std::optional<TensorConvForm> TensorConvFormOf(const Task& task);
-/// The same convolution with float32 split into parts; nullopt for other types and for groups.
-std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form);
+/// True for float32 convolutions that cuDNN multiplies in TF32 where that is allowed: measured with
+/// the convolutions of KernelBench's levels 1 and 2 on an H200 (cuDNN 9). Those with groups, with
+/// fewer than 16 channels unless they are transposed, and transposed ones with strides and filters
+/// of five or more taps along an axis, it computes with fused multiply-adds.
+bool IsInTf32ByCudnn(const graph::ConvForm& form);
+/// The same convolution with float32 in this number of products of float16 parts; nullopt for other
+/// types and for groups.
+std::optional<TensorConvForm> SplitFloatForm(const TensorConvForm& form, int64_t parts);
 /// The epilogue of the sums: rows are pixels and columns filters where `pixels_first`, else the
 /// other way round.
 graph::EpilogueText EpilogueOf(const KernelSpec& spec, const TensorConvForm& form);

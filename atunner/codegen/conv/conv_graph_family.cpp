@@ -98,6 +98,9 @@ double TotalNs(const ScheduleTemplate& schedule, const KernelSpec& spec, const T
          ArrangingNs(spec, form, CostsOf(profile));
 }
 
+/// As exact as float32.
+constexpr int64_t kProductsOfFloat32 = 3;
+
 BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
                    const DeviceProfile& profile) {
   if (form.operands != DType::kFloat32) {
@@ -110,7 +113,7 @@ BoundSchedule Bind(const KernelSpec& spec, const TensorConvForm& form,
     if (auto filters = MakeWgrad(spec, profile, form)) return filters;
   }
   auto gathered = std::make_unique<GatheredConv>(spec, profile, form);
-  if (const auto split = SplitFloatForm(form)) {
+  if (const auto split = SplitFloatForm(form, kProductsOfFloat32)) {
     auto implicit_gemm = MakeImplicitGemmConv(spec, profile, *split);
     if (implicit_gemm &&
         TotalNs(*implicit_gemm, spec, *split, profile) < TotalNs(*gathered, spec, form, profile))

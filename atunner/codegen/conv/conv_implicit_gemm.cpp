@@ -88,7 +88,8 @@ class ImplicitGemmConv : public BoundTemplate {
       : BoundTemplate(spec, profile),
         form_(std::move(form)),
         epilogue_(EpilogueOf(spec, form_)),
-        row_bytes_(RowBytes(form_.Depth())) {
+        row_bytes_(RowBytes(form_.Depth())),
+        functions_(FunctionsOf(form_)) {
     space_.parameters = {
         {"sets", Integers({1, 2}), "sets of warpgroups that alternate between tiles"},
         {"groups_m", Integers({1, 2}), "warpgroups along filters, 64 filters each"},
@@ -100,11 +101,15 @@ class ImplicitGemmConv : public BoundTemplate {
         {"w_stages", Shifted() ? Integers({2, 3, 4, 6, 9, 12}) : Integers({2, 3, 4, 6, 9}),
          "taps of filters in shared memory (sets of taps where each has its own sums)"},
     };
-    Add("sets == 1 or groups_p == 1", "tiles side by side are one tile");
+    Add("sets == 1 or groups_p == 1 or (groups_m == 1 and tile_n <= 64)",
+        "tiles side by side are one tile, but for many warps that store");
     const std::string each = fmt::format(
-        "(tile_n // 2 * {} + {})", form_.shifts + (form_.parts > 1 ? 1 : 0), Shifted() ? 48 : 52);
+        "(tile_n // 2 * {} + {})", form_.shifts + (form_.parts == 3 ? 1 : 0), Shifted() ? 48 : 52);
     Add(fmt::format("sets * groups_m * groups_p * {0} * 128 <= 61440 and {0} <= 240", each),
         "registers");
+    if (Size() == 4 && (functions_ > 0 || epilogue_.arguments.size() > 1))
+      Add("sets * groups_m * groups_p < 4 or tile_n <= 64",
+          "96 registers, of which epilogues have many");
     Add(fmt::format("groups_m == 1 or {} > 64", form_.Rows()), "more rows than there are");
     AddShared(SharedBytes());
     if (Chunks() * form_.Taps() > 1)
@@ -155,8 +160,9 @@ class ImplicitGemmConv : public BoundTemplate {
                       at("groups_m") * 64 >= Real(form_.groups * form_.Rows());
     const double bytes = Real(Evaluate(fetched_, configuration)) +
                          (kept ? 0 : taps * at("groups_m") * 64 * Real(row_bytes_));
-    const double stored = groups * 64 * at("tile_n") * Real(Size()) / costs.conv_stored +
-                          costs.conv_turn_ns;
+    const double elements = groups * 64 * at("tile_n");
+    const double stored = elements * Real(Size()) / costs.conv_stored +
+                          IdleNs(elements, at("sets"), groups, costs) + costs.conv_turn_ns;
     const double products = groups * taps * Real(Steps()) * at("tile_n") / 2 / costs.conv_cycles;
     const double waited = Shifted() ? costs.conv_waited / std::pow(at("w_stages") - 1, 2)
                                     : costs.conv_filter_stage / at("w_stages");
@@ -184,6 +190,23 @@ class ImplicitGemmConv : public BoundTemplate {
 
  private:
   int64_t Size() const { return BytesOf(element_); }
+  /// Time in which nothing is issued while a set of warps stores, one float32 after the other: one
+  /// warp of a scheduler hides few latencies.
+  double IdleNs(double elements, double sets, double groups, const CostConstants& costs) const {
+    if (Size() < 4) return 0;
+    const double issued = std::min(1.0, costs.conv_store_issue * sets * groups);
+    const double functions = costs.conv_store_function * static_cast<double>(functions_);
+    return elements / 32 * (costs.conv_store_instructions + functions) * sets /
+           (4 * costs.conv_cycles) * (1 / issued - 1);
+  }
+  /// Functions such as exp that the epilogue computes for an element.
+  static int64_t FunctionsOf(const TensorConvForm& form) {
+    if (form.epilogue < 0) return 0;
+    const auto* map = form.graph->node(form.epilogue).As<graph::Map>();
+    return map == nullptr ? 0 : std::ranges::count_if(map->body.nodes(), [](const auto& node) {
+      return graph::IsTableOp(node.op) && graph::InfoOf(node.op).rule == graph::ScalarRule::kReal;
+    });
+  }
   bool Direct() const { return form_.panel > 0; }
   int64_t Depth() const { return row_bytes_ / 2; }
   bool Shifted() const { return form_.shifts > 1; }
@@ -292,7 +315,7 @@ class ImplicitGemmConv : public BoundTemplate {
   }
   /// Split floats are as exact as float32 if tensor cores add few products.
   int64_t Promoted(const Chosen& at) const {
-    if (form_.parts == 1) return 0;
+    if (form_.parts < 3) return 0;
     const int64_t taps = CeilDiv(Taps(2), Split(2)) *
                          (at["reach"] == 1 ? 1 : CeilDiv(Taps(1), Split(1)));
     return std::max<int64_t>(1, kPromotedProducts / (taps * Depth()));
@@ -324,6 +347,7 @@ class ImplicitGemmConv : public BoundTemplate {
   TensorConvForm form_;
   graph::EpilogueText epilogue_;
   int64_t row_bytes_;
+  int64_t functions_;
   Expr shared_, fetched_, units_;  ///< bytes of a block and of a tile's segments; tiles
 };
 

@@ -60,25 +60,30 @@ std::string Accumulators::Combiner(NodeId id) const {
          : HasPlace(id)      ? PlaceCombiner(CombineOf(id))
                              : std::string(CombinerName(CombineOf(id)));
 }
-std::string Accumulators::Neutral(NodeId id) const {
+std::string Accumulators::CombinerOfLater(NodeId id) const {
+  if (!HasPlace(id)) return Combiner(id);
+  return CombineOf(id) == Combine::kArgMax ? "LaterExtreme<true>" : "LaterExtreme<false>";
+}
+std::string Accumulators::Neutral(NodeId id, const std::string& first) const {
   const DType dtype = TypeOf(id).dtype;
   if (HasMoments(id)) return Type(id) + "{}";
   if (HasPlace(id)) {
     const DType element = TypeOf(program_.graph.node(id).operands[0]).dtype;
     const Combine value = CombineOf(id) == Combine::kArgMax ? Combine::kMax : Combine::kMin;
-    return fmt::format("{}{{{}, 0x7fffffff}}", Type(id),
-                       graph::CudaLiteral(element, graph::Neutral(value, element), false));
+    return fmt::format("{}{{{}, {}}}", Type(id),
+                       graph::CudaLiteral(element, graph::Neutral(value, element), false), first);
   }
   const std::string neutral = graph::CudaLiteral(dtype, graph::Neutral(CombineOf(id), dtype),
                                                  false);
   return HasExponentials(id) ? "MaxExpSum{" + neutral + ", 0}" : neutral;
 }
 
-std::string Accumulators::Declare(NodeId id, const std::string& name, const char* lanes) const {
+std::string Accumulators::Declare(NodeId id, const std::string& name, const char* lanes,
+                                  const std::string& first) const {
   return fmt::format(
       "  {0} {1}[{3}];\n#pragma unroll\n  for (int lane = 0; lane < {3}; ++lane) {1}[lane] = "
       "{2};\n",
-      Type(id), name, Neutral(id), lanes);
+      Type(id), name, Neutral(id, first), lanes);
 }
 std::string Accumulators::SetCounts(NodeId id) const {
   if (!HasMoments(id)) return "";

@@ -37,11 +37,16 @@ class Accumulators {
   std::string Type(graph::NodeId id) const;
   /// The class of the combining operation, with a static function `of`.
   std::string Combiner(graph::NodeId id) const;
-  /// The accumulator of no elements.
-  std::string Neutral(graph::NodeId id) const;
+  /// The same for an element that comes after all that were accumulated.
+  std::string CombinerOfLater(graph::NodeId id) const;
+  /// The accumulator of no elements. Places begin at the index `first`.
+  std::string Neutral(graph::NodeId id, const std::string& first = kNoPlace) const;
 
-  /// Statements. `lanes` is the constant that says how many accumulators a thread has.
-  std::string Declare(graph::NodeId id, const std::string& name, const char* lanes) const;
+  /// Statements. `lanes` is the constant that says how many accumulators a thread has. `first` is
+  /// an index along the reduced axis that is not beyond those of the elements to come: the place
+  /// where all of them are as small as the neutral value.
+  std::string Declare(graph::NodeId id, const std::string& name, const char* lanes,
+                      const std::string& first = kNoPlace) const;
   /// Sets the counts of a thread's moments, after a loop.
   std::string SetCounts(graph::NodeId id) const;
   /// Combines over the threads of a block, which have gathered `elements` elements in all.
@@ -50,6 +55,9 @@ class Accumulators {
   std::string Results(graph::NodeId id) const;
 
  private:
+  /// An index beyond all others.
+  static constexpr const char* kNoPlace = "0x7fffffff";
+
   graph::Combine CombineOf(graph::NodeId id) const;
 
   const ReductionProgram& program_;

@@ -72,7 +72,7 @@ class ColumnsPasses : public ColumnsKernel {
     std::string sums, counts, share;
     for (NodeId id : reductions) {
       const std::string variable = sums_.ThreadVariable(id);
-      text += sums_.Declare(id, variable, sums_.HasMoments(id) ? "VEC" : "LANES");
+      text += sums_.Declare(id, variable, sums_.HasMoments(id) ? "VEC" : "LANES", FirstPlace());
       const auto value = elements.Of(program_.graph.node(id).operands[0], ElementAt());
       if (sums_.HasMoments(id)) {
         counts = "  int taken = 0;\n";
@@ -82,7 +82,7 @@ class ColumnsPasses : public ColumnsKernel {
                             sums_.Name(id));
       } else if (sums_.HasPlace(id)) {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, {3}{{({4}){5}, (int)({6})}});\n",
-                            variable, Lane(), sums_.Combiner(id), sums_.Type(id),
+                            variable, Lane(), sums_.CombinerOfLater(id), sums_.Type(id),
                             sums_.ElementType(id), value.text, ReducedPlace());
       } else {
         sums += fmt::format("      {0}{1} = {2}::of({0}{1}, ({3}){4});\n", sums_.Name(id), Lane(),
@@ -106,6 +106,11 @@ class ColumnsPasses : public ColumnsKernel {
                                           program_.reduced.begin());
     const bool in_vector = static_cast<int>(axis) == program_.InnerAxis() && schedule_.vector > 1;
     return ElementAt()[axis].text + (in_vector ? " + lane" : "");
+  }
+
+  /// The index of a thread's first element along the one reduced axis.
+  std::string FirstPlace() const {
+    return fmt::format("(int)((begin + reduced_thread) * {})", program_.kept_inside ? "1" : "VEC");
   }
 
   std::string StorePartials(int pass) const {

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "atunner/codegen/reduce/reduction_program.h"
+#include "atunner/codegen/stages.h"
 #include "atunner/codegen/tests/family_tasks_test.h"
 #include "atunner/graph/text.h"
+#include "atunner/model/kernel/accuracy.h"
+#include "atunner/model/kernel/conv_precision.h"
 #include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/operators/graph_operator.h"
 
@@ -246,6 +249,44 @@ TEST(GraphFamilies, LossesOfLabelsKeepNothingOfTheSizeOfLogits) {
     EXPECT_EQ(large, std::string(op) == "cross_entropy_backward" ? 2 : 1)
         << "logits and their gradient";
   }
+}
+
+// TF32 is for the convolution, and not for the product of matrices beside it.
+TEST(GraphFamilies, ConvPrecisionConcernsConvolutions) {
+  const auto spec_of = [](int channels) {
+    const std::string text = fmt::format(R"(graph both
+input x: float32[2, {0}, 12, 12]
+input w: float32[16, {0}, 3, 3]
+input m: float32[10, 32]
+rows = window(x, axis=2, size=3)
+taps = window(rows, axis=4, size=3)
+s = contract(taps, w, equation="nchrws,ocrs->nohw")
+t = reduce_max(s, axes=[3])
+flat = reshape(t, shape=[32, 10])
+y = contract(m, flat, equation="ik,kj->ij")
+output y
+)",
+                                         channels);
+    return SpecOfGraph(graph::Parse(text, "both").value(), {}).value();
+  };
+  const auto accuracies = [](const KernelSpec& spec) {
+    std::map<std::string, Accuracy> found;
+    const Stages stages = StagesOf(Task::Of(spec), false).value();
+    for (const Stage& stage : stages.stages)
+      found[FamilyOf(stage.task.task.spec())] = AccuracyOf(stage.task.task.spec());
+    return found;
+  };
+  KernelSpec spec = spec_of(16);
+  EXPECT_EQ(accuracies(spec).at("convolution"), Accuracy::kDefault);
+  SetConvPrecision(spec, ConvPrecision::kTf32);
+  EXPECT_EQ(ConvPrecisionOf(spec), ConvPrecision::kTf32);
+  for (const auto& [family, accuracy] : accuracies(spec))
+    EXPECT_EQ(accuracy, family == "convolution" ? Accuracy::kFast : Accuracy::kDefault) << family;
+  SetAccuracy(spec, Accuracy::kStrict);
+  EXPECT_EQ(accuracies(spec).at("convolution"), Accuracy::kStrict);
+  spec = spec_of(8);  // which cuDNN computes in float32
+  SetConvPrecision(spec, ConvPrecision::kTf32);
+  EXPECT_EQ(accuracies(spec).at("convolution"), Accuracy::kDefault);
 }
 
 TEST(GraphFamilies, RowsStayOpenWhereTheyHaveNothingToDoWithEachOther) {

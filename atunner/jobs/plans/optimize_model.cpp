@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "atunner/base/clock.h"
+#include "atunner/codegen/stages.h"
 #include "atunner/codegen/template/family.h"
 #include "atunner/importers/divide_model.h"
 #include "atunner/importers/import_model.h"
@@ -56,13 +57,13 @@ std::string FamilyName(const ScheduleTemplate& schedule) {
 
 class KernelFinder {
  public:
-  KernelFinder(Accuracy accuracy, const DeviceProfile& profile)
-      : accuracy_(accuracy), profile_(profile) {}
+  KernelFinder(const OptimizeModelRequest& request, const DeviceProfile& profile)
+      : request_(request), profile_(profile) {}
 
   Status Add(const graph::ValidGraph& graph) {
     ATUNNER_TRY(KernelSpec spec, SpecOfGraph(graph, {}));
-    SetAccuracy(spec, accuracy_);
-    ATUNNER_TRY(auto whole, MakeTemplate(spec, profile_));
+    SetAccuracy(spec, request_.accuracy);
+    ATUNNER_TRY(auto whole, MakeTemplate(TaskOf(std::move(spec)), profile_));
     PlannedSegment segment;
     if (const auto* divided = dynamic_cast<const PartitionedSchedule*>(whole.get())) {
       const std::vector<const ScheduleTemplate*> parts = divided->Parts();
@@ -79,6 +80,15 @@ class KernelFinder {
   PlanKernels Take() && { return std::move(found_); }
 
  private:
+  /// A segment that is divided hands the precision of convolutions on to its parts.
+  Task TaskOf(KernelSpec spec) const {
+    Task task = Task::Of(spec);
+    if (request_.conv_precision == ConvPrecision::kFloat32) return task;
+    AdoptConvPrecision(request_.conv_precision, task);
+    if (FamilyOf(task, /*partitions=*/false) != nullptr) return task;
+    SetConvPrecision(spec, request_.conv_precision);
+    return Task::Of(std::move(spec));
+  }
   size_t IndexOf(const ScheduleTemplate& schedule) {
     const auto [known, added] = known_.emplace(schedule.spec().ContentDigest().ToHex(),
                                                found_.parts.size());
@@ -88,7 +98,7 @@ class KernelFinder {
     return known->second;
   }
 
-  Accuracy accuracy_;
+  const OptimizeModelRequest& request_;
   const DeviceProfile& profile_;
   std::map<std::string, size_t> known_;
   PlanKernels found_;
@@ -124,7 +134,7 @@ class ModelOptimizer {
     ATUNNER_TRY(target_, services_.devices.Choose(request_.tuning.target));
     result_.notes = model.notes;
     for (const std::string& note : model.notes) events_(NoteEvent{note});
-    KernelFinder finder(request_.accuracy, target_.profile);
+    KernelFinder finder(request_, target_.profile);
     for (const auto& step : model.steps) {
       if (const auto* segment = std::get_if<importers::ModelSegment>(&step))
         ATUNNER_RETURN_IF_ERROR(finder.Add(segment->graph));

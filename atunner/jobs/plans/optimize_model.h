@@ -10,6 +10,7 @@
 #include "atunner/jobs/requests/requests.h"
 #include "atunner/jobs/requests/results.h"
 #include "atunner/jobs/requests/services.h"
+#include "atunner/model/kernel/conv_precision.h"
 #include "atunner/model/plan/execution_plan.h"
 
 namespace atunner::jobs {
@@ -21,6 +22,8 @@ struct OptimizeModelRequest {
   TuningOptions tuning;
   Accuracy accuracy = Accuracy::kDefault;
   Dims sizes;  ///< of the open axes of an ONNX model, by name
+  /// How exact convolutions in float32 are whose accuracy is the default.
+  ConvPrecision conv_precision = ConvPrecision::kFloat32;
 };
 
 struct OptimizeModelResult {

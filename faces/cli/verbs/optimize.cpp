@@ -33,6 +33,7 @@ struct OptimizeFlags {
   TuningFlags tuning;
   CapturedFlags captured;
   RoundsFlags rounds;
+  std::string conv_precision = std::string(Name(ConvPrecision::kFloat32));
   bool first_guess = false;
   bool unchecked = false;
 
@@ -85,10 +86,15 @@ Result<int> OptimizeModel(const OptimizeFlags& flags, const Path& model, const C
   if (!flags.task.dims.empty() && !importers::IsOnnxFile(model))
     return Invalid("a model's sizes are those with which it was exported", "--dim",
                    "export it with other example inputs");
-  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, {}};
+  jobs::OptimizeModelRequest request{model, tuning, Accuracy::kDefault, {}, {}};
   request.tuning.thoroughness = flags.ThoroughnessOfModel();
   ATUNNER_TRY(request.sizes, SizesOfAxes(flags.task.dims));
   ATUNNER_TRY(request.accuracy, ParseAccuracyFlag(flags.task.accuracy));
+  const auto precision = ParseConvPrecision(flags.conv_precision);
+  if (!precision)
+    return Invalid("unknown precision '" + flags.conv_precision + "'", "--conv-precision",
+                   "use float32 or tf32");
+  request.conv_precision = *precision;
   return RunModelTuning(context, request);
 }
 
@@ -166,6 +172,9 @@ void AddOptimize(VerbList& verbs) {
                  "compile the first guesses and verify nothing, for plans that are checked "
                  "elsewhere: their kernels say so")
       ->needs(first_guess);
+  verb->add_option("--conv-precision", flags->conv_precision,
+                   "of a model's convolutions in float32: float32, or tf32, which PyTorch allows "
+                   "its own convolutions by default");
   AddTuning(verb, flags->tuning);
   AddRounds(verb, flags->rounds);
 }

@@ -10,7 +10,7 @@ import torch.fx
 
 from ._capture import CaptureError
 from ._graphs import device_of, write_graph
-from ._options import BackendError, Options
+from ._options import BackendError, Options, conv_precision_of
 from ._plan import Plan, load
 from ._plan_cache import PlanCache, is_ending
 
@@ -115,7 +115,10 @@ class FixedGraph:
         self._compared = False
         self._tuned: Optional[Plan] = None
         cache = PlanCache(
-            functools.partial(write_graph, graph_module, values), options, self.device
+            functools.partial(write_graph, graph_module, values),
+            options,
+            self.device,
+            conv_precision_of(options, on_gpu=not self._on_host),
         )
         first, later = self._first_plan(cache)
         self.plan = self._loaded(first)

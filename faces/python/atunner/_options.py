@@ -2,7 +2,9 @@
 
 from typing import Any, Dict, NamedTuple, Optional
 
-__all__ = ["BackendError", "Options", "options_of"]
+import torch
+
+__all__ = ["BackendError", "Options", "conv_precision_of", "options_of"]
 
 
 class BackendError(RuntimeError):
@@ -23,6 +25,9 @@ class Options(NamedTuple):
     max_sizes: a graph with symbolic sizes gets a plan for each sizes that it meets, up to so many;
         PyTorch runs it for others.
     fallback: with False, a graph that has no plan is an error, and is not left to PyTorch.
+    conv_precision: of convolutions in float32: "float32", "tf32", or "auto", what PyTorch allows
+        its own convolutions of tensors on a GPU (torch.backends.cudnn.allow_tf32: TF32 unless that
+        is False).
     """
 
     mode: str = "default"
@@ -32,6 +37,7 @@ class Options(NamedTuple):
     verify: str = "background"
     max_sizes: int = 16
     fallback: bool = True
+    conv_precision: str = "auto"
 
     @property
     def searches(self) -> bool:
@@ -47,10 +53,22 @@ class Options(NamedTuple):
         return self.tune == "background" and not self.searches
 
 
+def conv_precision_of(options: Options, on_gpu: bool) -> str:
+    """The precision that "auto" stands for, for a graph whose tensors are on a GPU or not."""
+    if options.conv_precision != "auto":
+        return options.conv_precision
+    try:
+        allowed = torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # convolutions and recurrent layers were given different precisions
+        allowed = torch.backends.cudnn.conv.fp32_precision == "tf32"
+    return "tf32" if on_gpu and allowed else "float32"
+
+
 _CHOICES = {
     "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
     "tune": ("first", "background"),
     "verify": ("first", "background"),
+    "conv_precision": ("auto", "float32", "tf32"),
 }
 
 

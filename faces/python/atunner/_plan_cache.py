@@ -41,10 +41,17 @@ def program_cache(kind: str) -> str:
 
 
 def optimize_command(
-    model: str, out: str, target_gpu: str, budget: Optional[str], verified: bool = True
+    model: str,
+    out: str,
+    target_gpu: str,
+    budget: Optional[str],
+    verified: bool = True,
+    conv_precision: str = "float32",
 ) -> List[str]:
     """`atunner optimize` for a written graph; without a budget it searches nothing."""
     command = [program(), "optimize", model, "--target-gpu", target_gpu, "--out", out, "--quiet"]
+    if conv_precision != "float32":
+        command += ["--conv-precision", conv_precision]
     if budget is not None:
         return command + ["--budget", budget]
     return command + ["--first-guess"] + ([] if verified else ["--unchecked"])
@@ -110,17 +117,24 @@ def kept(made: str, folder: str, last_file: str) -> None:
 
 class PlanCache:
     """Plans of one graph, made for one GPU. `write(folder)` writes the graph there and returns a
-    digest."""
+    digest. `conv_precision` is "float32" or "tf32"."""
 
-    def __init__(self, write: Callable[[str], str], options: Options, device: int) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], str],
+        options: Options,
+        device: int,
+        conv_precision: str = "float32",
+    ) -> None:
         self.options = options
+        self._conv_precision = conv_precision
         self.device = device
         self._write = write
         self._prefix: List[str] = []
 
     def background(self) -> "PlanCache":
         """The same with processes of low priority."""
-        other = PlanCache(self._write, self.options, self.device)
+        other = PlanCache(self._write, self.options, self.device, self._conv_precision)
         other._prefix = ["nice", "-n", "10"] if shutil.which("nice") else []
         return other
 
@@ -129,6 +143,7 @@ class PlanCache:
             digest,
             gpu_name(self.options.target_gpu, self.device),
             budget if verified else "unchecked",
+            self._conv_precision,
             _runtime.version(),
         )
         return os.path.join(
@@ -150,7 +165,9 @@ class PlanCache:
                 return None
             made = os.path.join(making, "plan")
             model = os.path.join(model, "model.json")
-            command = optimize_command(model, made, self.options.target_gpu, budget, verified)
+            command = optimize_command(
+                model, made, self.options.target_gpu, budget, verified, self._conv_precision
+            )
             _make_plan(self._prefix + command, self.device)
             kept(made, folder, "plan.json")
             return folder

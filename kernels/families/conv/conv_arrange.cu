@@ -2,13 +2,22 @@
 // padded with zeros to whole units, and images with zeros around them. The first blocks transpose
 // tiles of images, the last gather filters. Float32 is scaled to float16 by powers of two that a
 // sample decides. With FLOAT_PARTS = 3 it is split into high + low, and each product has its
-// channels: high, low, high of images meet high, high, low of filters.
+// channels: high, low, high of images meet high, high, low of filters. With FLOAT_PARTS = 2 high,
+// high of images meet high, low of filters.
 constexpr int TOTAL = GROUPS * STORED;  // channels of an arranged pixel
+// The products that take low parts of images and of filters; 0: there are none.
+constexpr int LOW_OF_X = FLOAT_PARTS == 3 ? 1 : 0, LOW_OF_W = FLOAT_PARTS - 1;
 constexpr int TILE_C = TOTAL < 64 ? TOTAL : 64;
 constexpr int TILE_S = TILE_C > 16 ? 128 : TILE_C > 8 ? 256 : 512;
 // pixels of a position; pixels of an image with the zeros around it
 constexpr int SPLIT = SPLIT_D * SPLIT_H * SPLIT_W, CELLS = POSITIONS * SPLIT;
 constexpr int TILES_S = (SPACE + TILE_S - 1) / TILE_S, TILES_C = (TOTAL + TILE_C - 1) / TILE_C;
+
+/// A finite number rounded to the 11 bits of TF32, halves away from zero, as cvt.rna.tf32 and with
+/// it cuDNN do: results are those of a convolution in TF32 but for the order of additions.
+DEVICE float as_tf32(float x) {
+  return __uint_as_float((__float_as_uint(x) + 0x1000) & 0xffffe000);
+}
 
 /// The operand for an element, or the part of it that its high part leaves; `seen` becomes the
 /// largest finite magnitude so far.
@@ -18,8 +27,9 @@ DEVICE Operand scaled(T x, int shift, float& seen, bool low = false) {
   const bool finite = fabsf(given) < __int_as_float(0x7f800000);
   if (finite) seen = fmaxf(seen, fabsf(given));
   const float all = shifted(given, shift);
+  if (FLOAT_PARTS == 1) return Operand(finite ? as_tf32(all) : all);
   const Operand high = Operand(all);
-  if (FLOAT_PARTS == 1 || !low) return high;
+  if (!low) return high;
   return Operand(finite ? all - float(high) : 0.0f);
 }
 
@@ -65,7 +75,8 @@ DEVICE void arrange_tile(const T* __restrict__ x, Operand* __restrict__ to, unsi
                                      : Given{};
     }
     const int first = (c0 + pair * 2) % STORED;
-    const bool low[2] = {first / CHANNELS == 1, (first + 1) / CHANNELS == 1};
+    const bool low[2] = {LOW_OF_X > 0 && first / CHANNELS == LOW_OF_X,
+                         LOW_OF_X > 0 && (first + 1) / CHANNELS == LOW_OF_X};
     UNROLLED for (int e = 0; e < UNIT; ++e) {
       pairs[s - s0 + e][pair] = {
           scaled(given[0][e / X_STEP].element[e % X_STEP], shift, seen, low[0]),
@@ -119,7 +130,7 @@ DEVICE void arrange_filter(const T* __restrict__ w, Operand* __restrict__ to, un
     const bool own = there && c + e < FLOAT_PARTS * CHANNELS &&
                      channel / OWN_CHANNELS == filter % PHASE_FILTERS / OWN_FILTERS;
     unit.element[e] = own ? scaled(from[(long long)(channel % OWN_CHANNELS) * W_CHANNEL], shift,
-                                   seen, (c + e) / CHANNELS == 2)
+                                   seen, LOW_OF_W > 0 && (c + e) / CHANNELS == LOW_OF_W)
                           : Operand(0.0f);
   }
   *(Arranged*)(to + (row * TAPS + tap) * (MERGED * C) + unit_c) = unit;

@@ -340,7 +340,9 @@ DEVICE void store_lines(const Staged* staging, T* __restrict__ y, int top, int f
       bool there[TOGETHER];
       long long at[TOGETHER];
       UNROLLED for (int i = 0; i < TOGETHER; ++i) {
-        const int row = base + i * PHASES_W, m = top + row, phase = m % ROW_PHASES;
+        const int row = base + i * PHASES_W, m = top + row;
+        // `top` is a multiple of 16.
+        const int phase = 16 % ROW_PHASES == 0 ? row % ROW_PHASES : m % ROW_PHASES;
         const int out_d = position.d * PHASES_D + phase / (PHASES_H * PHASES_W) - CROP_D,
                   out_h = position.h * PHASES_H + phase / PHASES_W % PHASES_H - CROP_H;
         there[i] = exists && m < FILTERS && (unsigned)out_d < OUT_D && (unsigned)out_h < OUT_H;
