@@ -73,13 +73,13 @@ def work(name, allocator, options):
         update.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
         times.append(1e3 * (time.perf_counter() - begin))
-    found = {"ms": statistics.median(times[len(times) // 2:]), "loss": float(loss)}
+    found = {"ms": statistics.median(times[len(times) // 2:]), "loss": loss.item()}
     if served is None:
         found["live"] = torch.cuda.max_memory_allocated()
         found["reserved"] = torch.cuda.max_memory_reserved()
     else:
         stats = served.stats()
-        found.update(live=stats.peak_live, reserved=stats.peak_reserved, **stats._asdict())
+        found.update(stats._asdict(), live=stats.peak_live, reserved=stats.peak_reserved)
         if options.trace:
             served.write_trace(options.trace)
     print(json.dumps(found), flush=True)
@@ -89,6 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", default="build/faces/libatunner_memory.so")
     parser.add_argument("--only", help="one of: " + ", ".join(PROGRAMS))
+    parser.add_argument("--allocators", default=",".join(ALLOCATORS))
     parser.add_argument("--gpu", default="0")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--trace", help="also writes the allocations as a table there")
@@ -100,7 +101,7 @@ def main():
         work(*options.worker, options)
         return
     for name in [options.only] if options.only else PROGRAMS:
-        for allocator in ALLOCATORS:
+        for allocator in options.allocators.split(","):
             environment = dict(os.environ, CUDA_VISIBLE_DEVICES=options.gpu)
             if allocator == "expandable":
                 environment["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"

@@ -3,10 +3,13 @@
     python3 -m atunner._measure_parallel JOB.json
 
 The job: {"program": FILE, "gpus": 2, "steps": 6, "turns": 3, "seconds": 240, "out": FILE, "trace": FOLDER or null,
+"traced": [names of the variants to trace; all without it],
 "parts": [names of variants of one GPU whose parts are timed],
 "variants": [{"name": …, "settings": {…}, "environment": {…}}]}. Variants with the same environment
 share one set of processes and take turns there, so that clocks and power affect all alike; sets
-follow each other. Each result is written to "out" (JSON) as soon as it is known:
+follow each other. With "changes": [{"name": …, "settings": {…}}], all of one environment, each
+change is tried on top of the first variant and of the changes that were kept; "references" are
+built and timed with the result at the end. Each result is written to "out" (JSON) as soon as it is known:
 {"results": {name: {"ms": [milliseconds of each step], "loss": …, "peak_bytes": …} or
 {"failed": reason}}}.
 """
@@ -22,6 +25,7 @@ import time
 import traceback
 
 _LIMIT_S = 240.0
+_SLEEP_CYCLES = 200_000_000  # a tenth of a second at 2 GHz
 
 
 def file_name(variant):
@@ -33,6 +37,19 @@ def _free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+def merged(settings, change):
+    """Settings with those of a change; maps are merged, and None removes a key."""
+    result = dict(settings)
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
 
 
 class _CpuEvent:
@@ -55,7 +72,7 @@ class _Rank:
         self.rank, self.job, self.steps, self.found = rank, job, {}, {}
         self.deadline = time.monotonic() + job.get("seconds", _LIMIT_S)
 
-    def run(self):
+    def open(self):
         import torch
         import torch.distributed as dist
         from ._parallel import program_of
@@ -68,7 +85,21 @@ class _Rank:
         backend = "nccl" if self.gpu else "gloo"
         dist.init_process_group(backend, rank=self.rank, world_size=self.job["gpus"])
         self.torch, self.dist = torch, dist
+        dynamo = getattr(torch, "_dynamo", None)
+        if dynamo is not None:
+            # Variants with other batches are compiled for their own sizes, as alone.
+            dynamo.config.automatic_dynamic_shapes = False
+            dynamo.config.cache_size_limit = 64
         self.program = program_of(self.job["program"])
+
+    def run(self):
+        self.open()
+        self.compare()
+        self.write()
+        self.dist.destroy_process_group()
+
+    def compare(self):
+        """All variants in turns."""
         for variant in self.job["variants"]:
             self.build(variant)
             self.write()
@@ -77,14 +108,13 @@ class _Rank:
                 if self.all_agree(time.monotonic() < self.deadline):
                     self.found[name]["ms"] += self.times(self.steps[name])
             self.write()
-        for name in list(self.steps) if self.job.get("trace") else []:
-            if self.all_agree(time.monotonic() < self.deadline):
+        traced = self.job.get("traced", list(self.steps)) if self.job.get("trace") else []
+        for name in traced:
+            if name in self.steps and self.all_agree(time.monotonic() < self.deadline):
                 self.profile(name)
         for name in self.job.get("parts", []):
             if name in self.steps and self.all_agree(time.monotonic() < self.deadline):
                 self.found[name]["parts"] = self.parts(self.steps[name])
-        self.write()
-        dist.destroy_process_group()
 
     def all_agree(self, yes):
         """True if it is so on all ranks: all must take the same collectives."""
@@ -108,7 +138,7 @@ class _Rank:
             step = spread(self.program, variant["settings"], self.device)
             if self.gpu:
                 torch.cuda.reset_peak_memory_stats()
-            losses = [float(step()) for _ in range(3)]
+            losses = [step().item() for _ in range(3)]
         except Exception as problem:  # noqa: BLE001: one variant's failure ends no other
             if self.rank == 0:
                 traceback.print_exc()
@@ -147,6 +177,9 @@ class _Rank:
         rows = []
         for _ in range(6):
             times = [self.event() for _ in range(4)]
+            if self.gpu:
+                # The GPU waits until the host is ahead of it: its times are those of kernels alone.
+                self.torch.cuda._sleep(_SLEEP_CYCLES)
             times[0].record()
             loss = step.forward()
             times[1].record()
@@ -171,7 +204,7 @@ class _Rank:
 
         step = self.steps[name]
         self.barrier()
-        with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as recorded:
+        with profile(activities=[ProfilerActivity.CUDA]) as recorded:
             for _ in range(2):
                 step()
             self.torch.cuda.synchronize()
@@ -187,13 +220,91 @@ class _Rank:
         os.replace(self.job["part"] + ".new", self.job["part"])
 
 
+class _Search(_Rank):
+    """Tries changes one after the other on top of those that were kept."""
+
+    #: A change is kept if a sample takes at least this part less time, by medians, and less in two
+    #: of three turns.
+    LEAST_GAIN = 0.003
+
+    def compare(self):
+        base, self.current = self.job["variants"][0], None
+        for variant in self.job["variants"]:
+            self.build(variant)
+            self.write()
+        if base["name"] in self.steps:
+            self.current, settings = base["name"], base["settings"]
+            for change in self.job["changes"]:
+                if not self.all_agree(time.monotonic() < self.deadline):
+                    break
+                settings = self.attempt(settings, change)
+                self.write()
+        for variant in self.job.get("references", []):
+            if self.all_agree(time.monotonic() < self.deadline):
+                self.build(variant)
+                self.write()
+        self.final()
+
+    def attempt(self, settings, change):
+        """The settings that are kept."""
+        name, wanted = change["name"], merged(settings, change["settings"])
+        self.build({"name": name, "settings": wanted})
+        if name not in self.steps:
+            return settings
+        rows = {self.current: [], name: []}
+        for _ in range(self.job["turns"]):
+            for each in rows:
+                rows[each].append(self.turn(each))
+        before, after = rows.values()
+        won = sum(b < a for a, b in zip(before, after))
+        gain = 1 - statistics.median(after) / statistics.median(before)
+        kept = self.decided(gain >= self.LEAST_GAIN and 3 * won >= 2 * len(before))
+        self.found[name].update(
+            before=self.current, kept=kept, before_ms_a_sample=statistics.median(before),
+            ms_a_sample=statistics.median(after), settings=wanted)
+        dropped = self.current if kept else name
+        if dropped not in [variant["name"] for variant in self.job["variants"]]:
+            del self.steps[dropped]
+            if self.gpu:
+                self.torch.cuda.empty_cache()
+        if kept:
+            self.current = name
+        return wanted if kept else settings
+
+    def turn(self, name):
+        """Milliseconds of a sample: the median of a turn."""
+        times = self.times(self.steps[name])
+        self.found[name]["ms"] += times
+        return statistics.median(times) / self.steps[name].samples
+
+    def decided(self, kept):
+        """The decision of the first rank: all must build the same."""
+        flag = self.torch.tensor([int(kept)], device=self.device)
+        self.dist.broadcast(flag, 0)
+        return bool(flag.item())
+
+    def final(self):
+        """What was kept beside the variants, in turns."""
+        fixed = self.job["variants"] + self.job.get("references", [])
+        names = [v["name"] for v in fixed if v["name"] in self.steps]
+        names += [self.current] if self.current and self.current not in names else []
+        rows = {name: [] for name in names}
+        for _ in range(self.job["turns"]):
+            for name in names:
+                rows[name].append(self.turn(name))
+        for name in names:
+            self.found[name]["final_ms_a_sample"] = statistics.median(rows[name])
+        if self.current:
+            self.found[self.current]["best"] = True
+
+
 def _worker(rank, job):
-    _Rank(rank, job).run()
+    (_Search if "changes" in job else _Rank)(rank, job).run()
 
 
 def _run_set(job, variants, environment, folder):
     """Results of variants with one environment. Processes that hang are ended."""
-    part = os.path.join(folder, "part.json")
+    part = job["out"] + ".part"
     if os.path.exists(part):
         os.remove(part)
     inner = dict(job, variants=variants, port=_free_port(), part=part)
@@ -204,7 +315,7 @@ def _run_set(job, variants, environment, folder):
     reason = ""
     process = subprocess.Popen(command, env=dict(os.environ, **environment), start_new_session=True)
     try:
-        if process.wait(timeout=job.get("seconds", _LIMIT_S) + 60) != 0:
+        if process.wait(timeout=job.get("seconds", _LIMIT_S) + 30) != 0:
             reason = "its processes failed; their message is in the log"
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
@@ -214,6 +325,7 @@ def _run_set(job, variants, environment, folder):
     if os.path.exists(part):
         with open(part, encoding="utf-8") as given:
             found = json.load(given)
+        os.remove(part)
     for variant in variants:
         if not found.get(variant["name"], {"ms": []}).get("ms", [1]):
             found[variant["name"]] = {"failed": reason or "there was no time left for it"}

@@ -6,12 +6,12 @@ from typing import NamedTuple, Optional
 
 import torch
 
-__all__ = ["MemoryError_", "MemoryStats", "ServedMemory", "serve_memory"]
+__all__ = ["ServingError", "MemoryStats", "ServedMemory", "serve_memory"]
 
 _LIBRARY = "libatunner_memory.so"
 
 
-class MemoryError_(RuntimeError):
+class ServingError(RuntimeError):
     """The allocator cannot be used."""
 
 
@@ -61,7 +61,7 @@ class ServedMemory:
     def write_trace(self, path: str, device: Optional[int] = None) -> None:
         """Writes what was recorded, for `atunner memory plan`."""
         if self._library.atunner_memory_write_trace(self._number(device), os.fsencode(path)) != 0:
-            raise MemoryError_(f"{path} cannot be written, or the GPU was not used")
+            raise ServingError(f"{path} cannot be written, or the GPU was not used")
 
     @staticmethod
     def _number(device: Optional[int]) -> int:
@@ -73,12 +73,12 @@ def serve_memory(library: Optional[str] = None) -> ServedMemory:
     allocator of PyTorch's GPU memory. It must be called before the process uses a GPU.
 
     torch.cuda's own statistics and CUDA graphs' memory pools are not there with such an allocator:
-    `stats` of the result has the figures. MemoryError_ if it is too late, or there is no library.
+    `stats` of the result has the figures. ServingError if it is too late, or there is no library.
     """
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), _LIBRARY)
     path = library or os.environ.get("ATUNNER_MEMORY") or beside
     if not os.path.exists(path):
-        raise MemoryError_(f"{path} is not there; `atunner memory serve --out FOLDER` writes it")
+        raise ServingError(f"{path} is not there; `atunner memory serve --out FOLDER` writes it")
     if torch.cuda.is_initialized():
-        raise MemoryError_("a GPU is in use already: call serve_memory before the first tensor")
+        raise ServingError("a GPU is in use already: call serve_memory before the first tensor")
     return ServedMemory(os.path.abspath(path))

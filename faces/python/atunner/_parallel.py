@@ -2,7 +2,7 @@
 
 A *program* is a Python file with these functions:
 
-    model()                 the torch.nn.Module, on the CPU; the same weights in each call
+    model()                 the torch.nn.Module; the same weights in each call
     batch(samples)          the arguments of `loss` behind the model, on the CPU
     loss(model, *batch)     a scalar tensor
     optimizer(parameters)   a torch.optim.Optimizer
@@ -33,6 +33,7 @@ _KNOWN = {
     "fully_shard",
     "checkpoint_layers",
     "compile",
+    "compile_loss",
     "optimizer",
 }
 
@@ -85,7 +86,13 @@ class Spread:
         self.passes = int(settings.get("gradient_accumulation_steps", 1))
         batch = program.batch(int(settings["micro_batch_size"]))
         self.batch = tuple(each.to(device) for each in batch)
+        self.samples = int(settings["micro_batch_size"]) * self.passes
         shard, self.device = settings.get("fully_shard") or {}, device
+        self.loss, self.called = program.loss, model
+        if settings.get("compile_loss"):
+            # The model has its own compiled parts: this compiles what follows it.
+            self.loss = torch.compile(program.loss)
+            self.called = torch._dynamo.disable(_Called(model), recursive=False)
         self.autocast = None if shard.get("param_dtype") else program.autocast
 
     def forward(self) -> torch.Tensor:
@@ -93,7 +100,7 @@ class Spread:
         kind = self.autocast
         context = torch.autocast(self.device, kind) if kind is not None else contextlib.nullcontext()
         with context:
-            return self.program.loss(self.model, *self.batch)
+            return self.loss(self.called, *self.batch)
 
     def backward(self, loss: torch.Tensor) -> None:
         (loss / self.passes if self.passes > 1 else loss).backward()
@@ -115,6 +122,16 @@ class Spread:
         return loss.detach()
 
 
+class _Called:
+    """Calls a module, and is none itself."""
+
+    def __init__(self, module: torch.nn.Module):
+        self.module = module
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.module(*arguments)
+
+
 def spread(program: Program, settings: Dict[str, Any], device: str = "cuda") -> Spread:
     """Builds the step on this rank's current GPU (or on the CPU), in the default process group. Settings without
     "DistributedDataParallel" and "fully_shard" give a step of this GPU alone.
@@ -124,7 +141,7 @@ def spread(program: Program, settings: Dict[str, Any], device: str = "cuda") -> 
     unknown = sorted(set(settings) - _KNOWN)
     if unknown:
         raise SettingsError(f"unknown settings: {', '.join(unknown)}")
-    model = program.model().to(device).train()
+    model = _made(program, device)
     blocks = program.blocks(model)
     _checkpoint(model, settings.get("checkpoint_layers", []), program)
     blocks = program.blocks(model)
@@ -145,8 +162,16 @@ def spread(program: Program, settings: Dict[str, Any], device: str = "cuda") -> 
         )
     optimizer = _optimizer(program, model, settings)
     if compiled == "model":
-        wrapped.compile()
+        wrapped = torch.compile(wrapped)
     return Spread(program, wrapped, optimizer, settings, device)
+
+
+def _made(program: Program, device: str) -> torch.nn.Module:
+    """The model, its weights drawn on the GPU where PyTorch can: that takes a moment only."""
+    place = torch.device(device)
+    with place if hasattr(place, "__enter__") else contextlib.nullcontext():
+        model = program.model()
+    return model.to(device).train()
 
 
 def _checkpoint(model: torch.nn.Module, names: List[str], program: Program) -> None:
