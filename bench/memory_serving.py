@@ -112,15 +112,18 @@ def main():
             except (IndexError, json.JSONDecodeError):
                 print(f"{name:15} {allocator:10} failed: {answer.stderr[-600:]}", flush=True)
                 continue
-            print(f"{name:15} {allocator:10} {found['live'] / 1e9:7.3f} of "
-                  f"{found['reserved'] / 1e9:7.3f} GB, {100 * found['live'] / found['reserved']:5.1f}"
-                  f" %  {found['ms']:8.2f} ms  loss {found['loss']:.5f}"
-                  + (f"  {found['moves']} moves, {found['moved_pages']} pages, "
-                     f"{found['synchronizations']} waits, {found['allocations']} allocations"
-                     if "moves" in found else ""), flush=True)
+            used = 100 * found["live"] / found["reserved"]
+            line = (f"{name:15} {allocator:10} {found['live'] / 1e9:7.3f} of "
+                    f"{found['reserved'] / 1e9:7.3f} GB, {used:5.1f} %  {found['ms']:8.2f} ms  "
+                    f"loss {found['loss']:.5f}")
+            if "moves" in found:
+                line += (f"  {found['moves']} moves, {found['moved_pages']} pages, "
+                         f"{found['synchronizations']} waits, {found['allocations']} allocations")
+            print(line, flush=True)
             if options.json:
                 with open(options.json, "a", encoding="utf-8") as file:
-                    file.write(json.dumps({"program": name, "allocator": allocator, **found}) + "\n")
+                    row = {"program": name, "allocator": allocator, **found}
+                    file.write(json.dumps(row) + "\n")
 
 
 if __name__ == "__main__":

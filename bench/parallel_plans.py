@@ -16,8 +16,7 @@ too.
 `compare` needs no GPU: it gives `atunner parallel plan` what was measured on ONE GPU and the table
 of collectives, and prints for each plan the predicted step beside the measured one.
 
-Both need PyTorch 2.6 or later with NCCL. Where the host is slower than the GPUs, steps take as long
-as the host does, which no prediction knows: take a batch that is large enough.
+`measure` needs PyTorch 2.6 or later with NCCL, and two GPUs.
 """
 
 import argparse
@@ -53,6 +52,11 @@ SHARDS = {
 RULED = ("data 2 (ZeRO 3), 1 microbatch", "ZeRO 2, groups of 4",
          "ZeRO 2, bf16 weights, groups of 4")
 TRACED = ("data 2, 1 microbatch", "data 2 (ZeRO 2), 1 microbatch", *RULED)
+HOSTS = {
+    "host": {},
+    "host, ZeRO 2": {"fully_shard": {**KEEP, "alone": True}},
+    "host, ZeRO 3": {"fully_shard": {"alone": True}},
+}
 ALONE = "one GPU, "
 
 
@@ -61,6 +65,9 @@ def variants(options):
     made = [{"name": f"{ALONE}{samples}", "environment": quiet,
              "settings": {"micro_batch_size": samples}}
             for samples in (options.batch, options.batch // 2)]
+    # The GPU needs little time for one sample: these steps take as long as the host does.
+    made += [{"name": name, "environment": quiet, "settings": {"micro_batch_size": 1, **settings}}
+             for name, settings in HOSTS.items()]
     plans = {**PLANS, **(SHARDS if options.shards else {})}
     for name, plan in plans.items():
         settings = dict(plan)
@@ -123,7 +130,11 @@ def compare(options):
         results = json.load(file)["results"]
     parts = [found["parts"] for found in results.values() if "parts" in found]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump({"measured": parts}, file)
+        host = {name: statistics.median(results[name]["ms"]) for name in HOSTS
+                if results.get(name, {}).get("ms")}
+        keys = {"host": "pass_ms", "host, ZeRO 2": "zero2_ms", "host, ZeRO 3": "zero3_ms"}
+        measured = {"measured": parts, "host": {keys[name]: ms for name, ms in host.items()}}
+        json.dump(measured, file)
         file.flush()
         command = [options.atunner, "parallel", "plan", options.model, "--gpus", options.gpus,
                    "--batch", str(2 * options.batch), "--measured", file.name, "--all", "--json"]

@@ -24,8 +24,7 @@ const Driver* Load() {
                      Find(cuda, "cuMemAddressReserve", driver.reserve) &&
                      Find(cuda, "cuMemCreate", driver.create) &&
                      Find(cuda, "cuMemRelease", driver.release) &&
-                     Find(cuda, "cuMemMap", driver.map) &&
-                     Find(cuda, "cuMemUnmap", driver.unmap) &&
+                     Find(cuda, "cuMemMap", driver.map) && Find(cuda, "cuMemUnmap", driver.unmap) &&
                      Find(cuda, "cuMemSetAccess", driver.set_access) &&
                      Find(cuda, "cuEventCreate", driver.create_event) &&
                      Find(cuda, "cuEventDestroy_v2", driver.destroy_event) &&

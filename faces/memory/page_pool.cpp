@@ -47,8 +47,8 @@ bool PagePool::Synchronize() {
 }
 
 int64_t PagePool::Allowed() const {
-  const double slack = std::min(kMostSlack, kFirstSlack + kSlackOfMove *
-                                                              static_cast<double>(stats_.moves));
+  const double slack = std::min(kMostSlack,
+                                kFirstSlack + kSlackOfMove * static_cast<double>(stats_.moves));
   return static_cast<int64_t>(static_cast<double>(stats_.peak_live) * (1 + slack));
 }
 

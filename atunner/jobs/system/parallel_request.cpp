@@ -19,7 +19,7 @@ Result<planning::LinkModel> ReadLink(const std::string& file) {
   return link;
 }
 
-Result<std::vector<planning::MeasuredPass>> ReadMeasured(const std::string& file) {
+Result<planning::MeasuredPasses> ReadMeasured(const std::string& file) {
   ATUNNER_TRY(const std::string text, ReadFile(file));
   auto passes = planning::ReadMeasuredPasses(text);
   if (!passes) return Invalid(passes.error().ToString(), file);

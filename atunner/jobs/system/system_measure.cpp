@@ -145,10 +145,10 @@ Result<SystemMeasurement> MeasureSystem(const SystemConfig& config, const System
       RunCommand({python.string(), "-c", start, (folder.path() / "job.json").string()}, log));
   const auto text = ReadFile(out);
   if (exit_code != 0 || !text)
-    return Fail(ErrorCode::kUnavailable,
-                fmt::format("'{}' cannot measure it:\n{}", python.string(),
-                            importers::EndOfLog(log)),
-                config.program);
+    return Fail(
+        ErrorCode::kUnavailable,
+        fmt::format("'{}' cannot measure it:\n{}", python.string(), importers::EndOfLog(log)),
+        config.program);
   ATUNNER_TRY(const Json written, ParseJson(*text));
   auto measurement = ReadMeasurement(written, plan.request.cluster.gpus);
   if (!measurement)

@@ -215,7 +215,8 @@ TEST(SystemMeasure, SharesAreThoseOfKeptChanges) {
     "c": {"before_ms_a_sample": 2, "ms_a_sample": 1, "kept": true, "best": true,
           "final_ms_a_sample": 1, "settings": {"compile": "blocks"}},
     "d": {"failed": "no such thing\nat all"},
-    "compiled + DDP": {"final_ms_a_sample": 2}}})").value();
+    "compiled + DDP": {"final_ms_a_sample": 2}}})")
+                           .value();
   const SystemMeasurement found = ReadMeasurement(written, 2).value();
   ASSERT_EQ(found.changes.size(), 4u);
   EXPECT_EQ(found.changes[0].name, "b");
@@ -228,9 +229,11 @@ TEST(SystemMeasure, SharesAreThoseOfKeptChanges) {
   EXPECT_THAT(text, HasSubstr("not measured: no such thing"));
   EXPECT_EQ(ToJson(found)["changes"].size(), 4u);
   EXPECT_FALSE(ReadMeasurement(Json::array(), 2));
-  EXPECT_THAT(ReadMeasurement(ParseJson(R"({"results": {"eager + DDP": {"failed": "no GPU"}}})")
-                                  .value(), 2).error().ToString(),
-              HasSubstr("no GPU"));
+  EXPECT_THAT(
+      ReadMeasurement(ParseJson(R"({"results": {"eager + DDP": {"failed": "no GPU"}}})").value(), 2)
+          .error()
+          .ToString(),
+      HasSubstr("no GPU"));
 }
 
 TEST(System, TextPageAndJsonTellTheSameStory) {

@@ -49,12 +49,13 @@ double Line(double at, const MeasuredPass& a, const MeasuredPass& b, double at_a
 
 }  // namespace
 
-Result<std::vector<MeasuredPass>> ReadMeasuredPasses(std::string_view json) {
+Result<MeasuredPasses> ReadMeasuredPasses(std::string_view json) {
   ATUNNER_TRY(const Json document, ParseJson(json));
   const auto list = document.is_object() ? document.find("measured") : document.end();
   if (list == document.end() || !list->is_array() || list->empty())
     return Invalid("must have a list of measured passes", "measured");
-  std::vector<MeasuredPass> passes;
+  MeasuredPasses measured;
+  auto& passes = measured.passes;
   for (size_t i = 0; i < list->size(); ++i) {
     ATUNNER_TRY(MeasuredPass pass, PassOf((*list)[i], fmt::format("measured[{}]", i)));
     passes.push_back(std::move(pass));
@@ -63,7 +64,12 @@ Result<std::vector<MeasuredPass>> ReadMeasuredPasses(std::string_view json) {
   const auto twice = std::ranges::adjacent_find(passes, {}, &MeasuredPass::samples);
   if (twice != passes.end())
     return Invalid(fmt::format("has two passes of {} samples", twice->samples), "measured");
-  return passes;
+  if (const auto host = document.find("host"); host != document.end()) {
+    if (!host->is_object()) return Invalid("must be an object", "host");
+    const auto us = [&](const char* key) { return 1e3 * Positive(*host, key).value_or(0); };
+    measured.host = {us("pass_ms"), us("zero2_ms"), us("zero3_ms")};
+  }
+  return measured;
 }
 
 MeasuredPass PassAt(const std::vector<MeasuredPass>& passes, double samples) {

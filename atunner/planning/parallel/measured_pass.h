@@ -18,13 +18,26 @@ struct MeasuredPass {
   std::map<std::string, double> layers_us;  ///< forward passes of layers, by their names
 };
 
-/// {"measured": [{"samples": 8, "forward_ms": …, "backward_ms": …, "update_ms": …,
-/// "blocks_ms": {"h.0": …}}, …]}, as bench/parallel_plans.py writes it. Sorted by samples.
-/// kInvalidInput names the place.
-Result<std::vector<MeasuredPass>> ReadMeasuredPasses(std::string_view json);
+/// What the host needs for a pass and its update, in microseconds: no step is shorter. 0: unknown.
+struct MeasuredHost {
+  double pass_us = 0;
+  double zero2_us = 0, zero3_us = 0;  ///< the same with `fully_shard`: for ZeRO 2 and 3
+};
 
-/// At another number of samples: on the line through the two nearest measured ones, or in proportion
-/// to the only one. `passes` is not empty. Never less than a tenth of what the proportion gives.
+struct MeasuredPasses {
+  std::vector<MeasuredPass> passes;  ///< by samples; empty: none
+  MeasuredHost host;
+};
+
+/// {"measured": [{"samples": 8, "forward_ms": …, "backward_ms": …, "update_ms": …,
+/// "blocks_ms": {"h.0": …}}, …], "host": {"pass_ms": …, "zero2_ms": …, "zero3_ms": …}}, as
+/// bench/parallel_plans.py writes it; blocks_ms and host may be missing. kInvalidInput names the
+/// place.
+Result<MeasuredPasses> ReadMeasuredPasses(std::string_view json);
+
+/// At another number of samples: on the line through the two nearest measured ones, or in
+/// proportion to the only one. `passes` is not empty. Never less than a tenth of what the
+/// proportion gives.
 MeasuredPass PassAt(const std::vector<MeasuredPass>& passes, double samples);
 
 }  // namespace atunner::planning

@@ -35,8 +35,8 @@ struct ModelProfile {
   int parameter_bytes = 4;         ///< of one weight and one gradient: 4, or 2 for 16-bit types
   int64_t batch = 1;               ///< samples of the program that was read
   bool training_step = false;      ///< saved bytes are what its backward pass reads; else estimated
-  std::vector<MeasuredPass> measured;  ///< of one GPU; empty: passes are predicted, too
-  std::vector<std::string> notes;      ///< what was assumed
+  MeasuredPasses measured;         ///< of one GPU; empty: passes are predicted, too
+  std::vector<std::string> notes;  ///< what was assumed
 };
 
 }  // namespace atunner::planning

@@ -233,6 +233,7 @@ ParallelPlan PlanStrategy(const ParallelRequest& request, const ParallelStrategy
   ParallelPlan best{.strategy = strategy, .step_us = kNever};
   for (const Division& division : divider.Best()) {
     ParallelPlan plan = PlanOf(strategy, division);
+    plan.step_us = std::max(plan.step_us, costs.HostUs());
     if (plan.step_us < best.step_us) best = std::move(plan);
   }
   return best;

@@ -203,7 +203,7 @@ MeasuredPass Pass(double samples) {
 
 TEST(MeasuredPasses, OneGpuTakesWhatWasMeasured) {
   ParallelRequest request = Request(5, 1, 6, 80e9);
-  request.model.measured = {Pass(4), Pass(8)};
+  request.model.measured.passes = {Pass(4), Pass(8)};
   const ParallelPlan plan = PlanStrategy(request, {}, 80e9);
   const MeasuredPass expected = Pass(6);
   EXPECT_NEAR(plan.step_us, expected.forward_us + expected.backward_us + 700, 1e-6 * plan.step_us);
@@ -216,20 +216,34 @@ TEST(MeasuredPasses, ReplicasThatDivideTheStatesDivideTheUpdate) {
   ParallelRequest request = Request(5, 2, 12, 80e9);
   request.cluster.link.alpha_us = 0;
   request.cluster.link.bus_gbps = 1e9;
-  request.model.measured = {Pass(6)};
+  request.model.measured.passes = {Pass(6)};
   const double whole = PlanStrategy(request, {.data = 2}, 80e9).step_us;
   const double divided = PlanStrategy(request, {.data = 2, .zero = 1}, 80e9).step_us;
   EXPECT_NEAR(whole - divided, 350, 1);
+}
+
+TEST(MeasuredPasses, NoStepIsShorterThanTheHostsWork) {
+  ParallelRequest request = Request(5, 2, 12, 80e9);
+  request.model.measured = {.passes = {Pass(6)}, .host = {.pass_us = 100, .zero3_us = 50000}};
+  const auto step = [&](const ParallelStrategy& strategy) {
+    return PlanStrategy(request, strategy, 80e9).step_us;
+  };
+  EXPECT_LT(step({.data = 2}), 50000);
+  EXPECT_EQ(step({.data = 2, .zero = 3}), 50000);
+  EXPECT_EQ(step({.data = 2, .zero = 3, .microbatches = 2}), 100000);
 }
 
 TEST(MeasuredPasses, TheFileIsReadAndItsFaultsAreNamed) {
   const auto read = ReadMeasuredPasses(
       R"({"measured": [
         {"samples": 8, "forward_ms": 4, "backward_ms": 9, "update_ms": 1, "blocks_ms": {"h": 2}},
-        {"samples": 4, "forward_ms": 3, "backward_ms": 5, "update_ms": 1}]})");
+        {"samples": 4, "forward_ms": 3, "backward_ms": 5, "update_ms": 1}],
+        "host": {"pass_ms": 7}})");
   ASSERT_TRUE(read) << read.error().ToString();
-  EXPECT_EQ(read->at(0).samples, 4);
-  EXPECT_EQ(read->at(1).layers_us.at("h"), 2000);
+  EXPECT_EQ(read->passes[0].samples, 4);
+  EXPECT_EQ(read->passes[1].layers_us.at("h"), 2000);
+  EXPECT_EQ(read->host.pass_us, 7000);
+  EXPECT_EQ(read->host.zero2_us, 0);
   const auto error = [](const char* text) { return ReadMeasuredPasses(text).error().ToString(); };
   EXPECT_THAT(error("[]"), HasSubstr("measured"));
   EXPECT_THAT(error(R"({"measured": [3]})"), HasSubstr("measured[0]"));

@@ -12,13 +12,13 @@ CostModel::CostModel(const ModelProfile& model, const ClusterProfile& cluster,
                 static_cast<double>(strategy.microbatches);
   for (const LayerProfile& layer : model.layers)
     forward_us_.push_back(ForwardUs(layer, strategy.tensor));
-  if (!model.measured.empty()) UseMeasured();
+  if (!model.measured.passes.empty()) UseMeasured();
 }
 
 /// Measured times replace those of one GPU; what tensor parallelism saves is predicted. Layers that
 /// were not measured by themselves share the rest of the forward pass as predicted.
 void CostModel::UseMeasured() {
-  const MeasuredPass pass = PassAt(model_.measured, microbatch_);
+  const MeasuredPass pass = PassAt(model_.measured.passes, microbatch_);
   double rest = pass.forward_us, predicted_rest = 0, predicted_update = 0;
   for (const LayerProfile& layer : model_.layers) {
     const auto found = pass.layers_us.find(layer.name);
@@ -45,7 +45,7 @@ double CostModel::Bandwidth() const {
   return cluster_.device.dram_gbps * 1e9 * cluster_.memory_share;
 }
 
-/// Of one parameter: weight, gradient and states are read, weight and states written.
+/// The update reads weight, gradient and states of a parameter, and writes weight and states.
 double CostModel::UpdateBytes() const {
   const double master = model_.parameter_bytes == 2 ? 4 : 0;
   return 3 * model_.parameter_bytes + 2 * (facts_.optimizer_bytes + master);
@@ -167,6 +167,15 @@ StageCost CostModel::Stage(size_t first, size_t last, int stage,
   return cost;
 }
 
+double CostModel::HostUs() const {
+  const MeasuredHost& host = model_.measured.host;
+  if (strategy_.pipeline > 1) return 0;
+  const double pass = strategy_.zero == 3   ? host.zero3_us
+                      : strategy_.zero == 2 ? host.zero2_us
+                                            : host.pass_us;
+  return static_cast<double>(strategy_.microbatches) * pass;
+}
+
 double CostModel::StepUs(const std::vector<StageCost>& stages) const {
   double slowest = 0, sum = 0, exposed = 0;
   for (const StageCost& stage : stages) {
@@ -174,7 +183,8 @@ double CostModel::StepUs(const std::vector<StageCost>& stages) const {
     sum += stage.us;
     exposed = std::max(exposed, stage.exposed_us + stage.update_us);
   }
-  return static_cast<double>(strategy_.microbatches - 1) * slowest + sum + exposed;
+  const auto rounds = static_cast<double>(strategy_.microbatches);
+  return std::max(HostUs(), (rounds - 1) * slowest + sum + exposed);
 }
 
 }  // namespace atunner::planning

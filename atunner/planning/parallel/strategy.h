@@ -58,6 +58,8 @@ class CostModel {
   double PeakBytes(size_t layer) const { return SavedBytes(model_.layers[layer]); }
   /// Samples that one GPU group computes at once.
   double microbatch() const { return microbatch_; }
+  /// The least time of a step: what the host needs, if that was measured.
+  double HostUs() const;
   /// Time of a step of these stages.
   double StepUs(const std::vector<StageCost>& stages) const;
 

@@ -116,7 +116,8 @@ void AddMemory(VerbList& verbs) {
   verb->add_option("--capacity", flags->capacity,
                    "memory to fit into (80GB, 512MiB); the search ends when it does");
   verb->add_option("--time", flags->time, "longest search: 10s, 500ms, 2min");
-  verb->add_option("--out", flags->out, "plan: write the placement as CSV; serve: a folder for the allocator");
+  verb->add_option("--out", flags->out,
+                   "plan: write the placement as CSV; serve: a folder for the allocator");
   verb->add_option("--device", flags->device, "GPU of a trace or snapshot");
   verb->add_option("--seed", flags->seed, "of the search");
 }

@@ -28,11 +28,12 @@ Result<int> WriteAllocator(const Path& folder, const Path& library) {
   ATUNNER_TRY(const std::string contents, ReadFile(library));
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / kAllocator, contents));
   ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder / "atunner_memory.py", embed::kMemoryPy));
-  fmt::print("In the program, before its first tensor on a GPU:\n"
-             "    import sys; sys.path.insert(0, \"{}\")\n"
-             "    from atunner_memory import serve_memory\n"
-             "    memory = serve_memory()    # memory.stats() has the figures\n",
-             std::filesystem::absolute(folder).lexically_normal().string());
+  fmt::print(
+      "In the program, before its first tensor on a GPU:\n"
+      "    import sys; sys.path.insert(0, \"{}\")\n"
+      "    from atunner_memory import serve_memory\n"
+      "    memory = serve_memory()    # memory.stats() has the figures\n",
+      std::filesystem::absolute(folder).lexically_normal().string());
   return 0;
 }
 
@@ -47,15 +48,14 @@ Result<int> ServeMemory(const std::string& out, const Context& context) {
   ATUNNER_TRY(const TemporaryDirectory folder, TemporaryDirectory::Make());
   ATUNNER_RETURN_IF_ERROR(
       WriteFileAtomic(folder.path() / "sitecustomize.py", embed::kSitecustomizePy));
-  ATUNNER_RETURN_IF_ERROR(
-      WriteFileAtomic(folder.path() / "atunner_memory.py", embed::kMemoryPy));
+  ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(folder.path() / "atunner_memory.py", embed::kMemoryPy));
   const char* const before = std::getenv("PYTHONPATH");
   std::string path = folder.path().string();
   if (before != nullptr && *before != '\0') path += std::string(":") + before;
-  ATUNNER_TRY(const program::Ending ending,
-              program::RunBehind(kAllocator,
-                                 {{"PYTHONPATH", path}, {"ATUNNER_MEMORY", library.string()}},
-                                 context.program, context.common.json));
+  ATUNNER_TRY(
+      const program::Ending ending,
+      program::RunBehind(kAllocator, {{"PYTHONPATH", path}, {"ATUNNER_MEMORY", library.string()}},
+                         context.program, context.common.json));
   if (!ending.well()) fmt::print(stderr, "atunner: {}\n", ending.ToString());
   return ending.signal != 0 ? 1 : ending.exit_code;
 }

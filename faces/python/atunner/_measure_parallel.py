@@ -2,16 +2,25 @@
 
     python3 -m atunner._measure_parallel JOB.json
 
-The job: {"program": FILE, "gpus": 2, "steps": 6, "turns": 3, "seconds": 240, "out": FILE, "trace": FOLDER or null,
-"traced": [names of the variants to trace; all without it],
-"parts": [names of variants of one GPU whose parts are timed],
-"variants": [{"name": …, "settings": {…}, "environment": {…}}]}. Variants with the same environment
-share one set of processes and take turns there, so that clocks and power affect all alike; sets
-follow each other. With "changes": [{"name": …, "settings": {…}}], all of one environment, each
-change is tried on top of the first variant and of the changes that were kept; "references" are
-built and timed with the result at the end. Each result is written to "out" (JSON) as soon as it is known:
-{"results": {name: {"ms": [milliseconds of each step], "loss": …, "peak_bytes": …} or
-{"failed": reason}}}.
+The job is a JSON object:
+
+    program      the file of a program (_parallel.py)
+    gpus         number of processes, one for each GPU
+    steps        timed steps of a turn
+    turns        turns of all variants
+    seconds      no turn begins later
+    out          the file for the results
+    variants     [{"name": …, "settings": {…}, "environment": {…}}]
+    trace        a folder for traces of two steps, or null
+    traced       names of the variants to trace; all without it
+    parts        names of variants of one GPU whose passes are timed one by one
+    changes      [{"name": …, "settings": {…}}], tried on top of the first variant and of the
+                 changes that were kept; all variants then have one environment
+    references   further variants, timed beside the result at the end
+
+Variants with the same environment share one set of processes and take turns there, so that clocks
+and power affect all alike; sets follow each other. The results are {"results": {name: {"ms":
+[milliseconds of each step], "losses": […], "peak_bytes": …} or {"failed": reason}}}.
 """
 
 import json

@@ -98,8 +98,9 @@ class Spread:
     def forward(self) -> torch.Tensor:
         """The loss of one microbatch."""
         kind = self.autocast
-        context = torch.autocast(self.device, kind) if kind is not None else contextlib.nullcontext()
-        with context:
+        with contextlib.ExitStack() as contexts:
+            if kind is not None:
+                contexts.enter_context(torch.autocast(self.device, kind))
             return self.loss(self.called, *self.batch)
 
     def backward(self, loss: torch.Tensor) -> None:
@@ -133,8 +134,8 @@ class _Called:
 
 
 def spread(program: Program, settings: Dict[str, Any], device: str = "cuda") -> Spread:
-    """Builds the step on this rank's current GPU (or on the CPU), in the default process group. Settings without
-    "DistributedDataParallel" and "fully_shard" give a step of this GPU alone.
+    """Builds the step on this rank's current GPU (or on the CPU), in the default process group.
+    Settings without "DistributedDataParallel" and "fully_shard" give a step of this GPU alone.
 
     SettingsError if a setting is unknown or names a module that the model has not.
     """
@@ -203,8 +204,13 @@ def _shard(
     except ImportError as error:
         raise SettingsError("fully_shard needs PyTorch 2.6 or later") from error
     kind = lambda key: getattr(torch, given[key]) if given.get(key) else None  # noqa: E731
-    policy = MixedPrecisionPolicy(param_dtype=kind("param_dtype"), reduce_dtype=kind("reduce_dtype"))
-    options = {"mp_policy": policy, "reshard_after_forward": given.get("reshard_after_forward", True)}
+    reshard = given.get("reshard_after_forward", True)
+    policy = MixedPrecisionPolicy(
+        param_dtype=kind("param_dtype"), reduce_dtype=kind("reduce_dtype")
+    )
+    options = {"mp_policy": policy, "reshard_after_forward": reshard}
+    if given.get("alone"):
+        options["mesh"] = _own_mesh()
     group = int(given.get("layers_per_group", 1))
     for first in range(0, len(blocks), group):
         part = blocks[first : first + group]
@@ -216,6 +222,15 @@ def _shard(
     for index, block in enumerate(blocks):
         block.set_modules_to_forward_prefetch(blocks[index + 1 : index + 1 + ahead])
         block.set_modules_to_backward_prefetch(blocks[max(0, index - ahead) : index][::-1])
+
+
+def _own_mesh() -> Any:
+    """A mesh of this rank alone: what sharding costs the host, without another GPU."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import DeviceMesh
+
+    groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
+    return DeviceMesh.from_group(groups[dist.get_rank()], "cuda")
 
 
 def _optimizer(program: Program, model: torch.nn.Module, settings: Dict[str, Any]) -> Any:
