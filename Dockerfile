@@ -10,4 +10,5 @@ COPY --from=build /src/build/atunner /usr/local/bin/atunner
 COPY --from=build /src/build/libatunner_cuda.so /usr/local/lib/libatunner_cuda.so
 COPY --from=build /src/build/libatunner_record.so /usr/local/lib/libatunner_record.so
 COPY --from=build /src/build/libatunner_nccl.so /usr/local/lib/libatunner_nccl.so
+COPY --from=build /src/build/libatunner_memory.so /usr/local/lib/libatunner_memory.so
 ENTRYPOINT ["atunner"]

@@ -39,6 +39,7 @@ build:  # the default
 	@strip -o build/libatunner_cuda.so build/release/faces/libatunner_cuda.so
 	@strip -o build/libatunner_record.so build/release/faces/libatunner_record.so
 	@strip -o build/libatunner_nccl.so build/release/faces/libatunner_nccl.so
+	@strip -o build/libatunner_memory.so build/release/faces/libatunner_memory.so
 
 demo: build
 	build/atunner optimize --operator softmax --input-shape 8,1024,4096 \

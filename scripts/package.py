@@ -23,7 +23,8 @@ import tomllib
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIBRARIES = ["libatunner_cuda.so", "libatunner_record.so", "libatunner_nccl.so"]
+LIBRARIES = ["libatunner_cuda.so", "libatunner_record.so", "libatunner_nccl.so",
+             "libatunner_memory.so"]
 TRIPLET = "x86_64-linux-gnu"
 MAINTAINER = "The atunner contributors <atunner@users.noreply.github.com>"
 

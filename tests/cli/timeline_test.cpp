@@ -70,5 +70,33 @@ TEST_F(TimelineVerb, PlansMemory) {
   EXPECT_THAT(wrong.err, HasSubstr("--capacity"));
 }
 
+/// A torch that keeps what it is told.
+constexpr char kTorch[] = R"(
+import types
+told = []
+class Allocator:
+    def __init__(self, *names): told.append(names[1:])
+    def allocator(self): return self
+memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator,
+                               change_current_allocator=lambda allocator: told.append("changed"))
+cuda = types.SimpleNamespace(memory=memory, is_initialized=lambda: False, device_count=lambda: 1,
+                             current_device=lambda: 0)
+)";
+
+TEST_F(TimelineVerb, MemoryServeHandsTheAllocatorToTheProgram) {
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "torch.py", kTorch));
+  const Outcome run = Run(
+      "PYTHONPATH=. $A memory serve -- python3 -c 'import sys, torch; print(torch.told); "
+      "sys.exit(3)'");
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_EQ(run.out, "[('atunner_alloc', 'atunner_free'), 'changed']\n") << run.err;
+  const Outcome other = Run("$A memory serve -- python3 -c 'print(1)'");
+  EXPECT_EQ(other.out, "1\n") << other.err;
+  EXPECT_EQ(Run("$A memory serve --out served && ls served").exit_code, 0);
+  const Outcome nothing = Run("$A memory serve");
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("no program is given"));
+}
+
 }  // namespace
 }  // namespace atunner

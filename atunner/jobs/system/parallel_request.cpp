@@ -1,6 +1,7 @@
 #include "atunner/jobs/system/parallel_request.h"
 
 #include <utility>
+#include <vector>
 
 #include "atunner/base/files.h"
 #include "atunner/device/profiles.h"
@@ -18,6 +19,13 @@ Result<planning::LinkModel> ReadLink(const std::string& file) {
   return link;
 }
 
+Result<planning::MeasuredPasses> ReadMeasured(const std::string& file) {
+  ATUNNER_TRY(const std::string text, ReadFile(file));
+  auto passes = planning::ReadMeasuredPasses(text);
+  if (!passes) return Invalid(passes.error().ToString(), file);
+  return passes;
+}
+
 }  // namespace
 
 Result<planning::ParallelRequest> ReadParallelRequest(const ParallelModelRequest& request,
@@ -31,6 +39,10 @@ Result<planning::ParallelRequest> ReadParallelRequest(const ParallelModelRequest
     ATUNNER_TRY(result.cluster.link, ReadLink(request.comm_table));
   }
   ATUNNER_TRY(result.model, ProfileOfModel(model));
+  if (!request.measured.empty()) {
+    ATUNNER_TRY(result.model.measured, ReadMeasured(request.measured));
+    result.model.notes.emplace_back("passes and the update of one GPU are measured");
+  }
   if (request.batch < 0) return Invalid("must be above 0", "request.batch");
   if (request.optimizer_bytes < 0)
     return Invalid("must not be negative", "request.optimizer_bytes");

@@ -17,6 +17,7 @@ struct ParallelModelRequest {
   double capacity_gb = 0;       ///< of one GPU; 0: kUsableMemory of the profile's memory
   double optimizer_bytes = 8;   ///< of one parameter
   std::string comm_table;       ///< a file that `comm tune` wrote, or empty
+  std::string measured;         ///< a file of passes that one GPU was measured with, or empty
   planning::PlanObjective objective = planning::PlanObjective::kTime;
 };
 

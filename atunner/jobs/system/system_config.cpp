@@ -133,7 +133,9 @@ SystemConfig ConfigOf(const Checker& checked) {
           .step_ms = checked.Number("limits.step_ms", 0),
           .batch = checked.Integer("training.batch"),
           .largest_batch = checked.Integer("training.largest_batch"),
-          .optimizer_bytes = checked.Number("training.optimizer_bytes", 8)};
+          .optimizer_bytes = checked.Number("training.optimizer_bytes", 8),
+          .program = checked.Text("apply.program"),
+          .apply_seconds = checked.Number("apply.seconds", 300)};
 }
 
 }  // namespace
@@ -172,6 +174,7 @@ Result<SystemConfig> ReadSystemConfig(const Path& file) {
   if (!config) return Invalid(config.error().ToString(), file.string());
   const Path folder = file.parent_path();
   config->model = (folder / config->model).string();
+  if (!config->program.empty()) config->program = (folder / config->program).string();
   if (!config->comm_table.empty()) config->comm_table = (folder / config->comm_table).string();
   return config;
 }

@@ -25,6 +25,8 @@ struct SystemConfig {
   int64_t batch = 0;     ///< 0: the default
   int64_t largest_batch = 0;
   double optimizer_bytes = 8;
+  std::string program;  ///< as `model`, or empty
+  double apply_seconds = 300;
 };
 
 struct SystemKey {

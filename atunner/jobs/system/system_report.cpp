@@ -124,11 +124,12 @@ Json ToJson(const SystemResult& result) {
   return json;
 }
 
-std::string PageOf(const SystemResult& result) {
+std::string PageOf(const SystemResult& result, const std::string& measured) {
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>"
       "<style>{1}</style></head><body>\n<h1>{0}</h1>\n<pre>{2}</pre>\n",
       Escape(Header(result)), kStyle, Escape(result.explanation));
+  if (!measured.empty()) page += "<h2>Measured changes</h2>\n<pre>" + Escape(measured) + "</pre>\n";
   page += "<h2>Steps</h2>\n" + StepsTable(result);
   if (!result.hot.empty())
     page += "<h2>Kernels</h2>\n<p>" + Escape(KernelsLine(result)) + "</p>\n" + HotTable(result);

@@ -10,8 +10,9 @@ namespace atunner::jobs {
 
 std::string TextOf(const SystemResult& result);
 Json ToJson(const SystemResult& result);
-/// One HTML page that needs no other file. All names from users' files are escaped.
-std::string PageOf(const SystemResult& result);
+/// One HTML page that needs no other file. All names from users' files are escaped. `measured` is
+/// the text of a SystemMeasurement, or empty.
+std::string PageOf(const SystemResult& result, const std::string& measured = "");
 
 /// The keys of a configuration, with type and meaning.
 std::string SystemKeysText();

@@ -11,6 +11,7 @@
 #include "atunner/jobs/system/model_profile.h"
 #include "atunner/jobs/system/parallel_request.h"
 #include "atunner/jobs/system/system_config.h"
+#include "atunner/jobs/system/system_measure.h"
 #include "atunner/jobs/system/system_report.h"
 #include "atunner/jobs/system/system_run.h"
 #include "atunner/jobs/system/yaml.h"
@@ -85,7 +86,7 @@ TEST(SystemConfig, EveryKeyIsDocumented) {
 }
 
 TEST(SystemConfig, TheExamplesAreValid) {
-  for (const char* name : {"throughput.yaml", "memory.yaml"}) {
+  for (const char* name : {"throughput.yaml", "memory.yaml", "gpt2.yaml"}) {
     const auto config = ReadSystemConfig(Path(ATUNNER_SOURCE_DIR "/examples/system") / name);
     ASSERT_TRUE(config) << config.error().ToString();
     EXPECT_TRUE(Exists(config->model));
@@ -190,6 +191,49 @@ TEST(System, ALimitThatNothingMeetsIsNamed) {
   SystemConfig config = Example(SystemObjective::kThroughput);
   config.step_ms = 1e-6;
   EXPECT_THAT(OptimizeSystem(config).error().ToString(), HasSubstr("limits.step_ms"));
+}
+
+TEST(SystemMeasure, TheJobTriesThePlanOnTopOfTheRunOfToday) {
+  SystemConfig config = Example(SystemObjective::kThroughput);
+  const SystemResult plan = OptimizeSystem(config).value();
+  EXPECT_THAT(MeasureJob(config, plan, "out").error().ToString(), HasSubstr("apply.program"));
+  config.program = "train.py";
+  const Json job = MeasureJob(config, plan, "out").value();
+  EXPECT_EQ(job["gpus"], 2);
+  EXPECT_EQ(job["variants"][0]["settings"]["micro_batch_size"], 4);
+  EXPECT_EQ(job["references"][0]["settings"]["compile"], "model");
+  EXPECT_EQ(job["changes"].back()["settings"]["micro_batch_size"], 8);
+  config.batch = 7;
+  EXPECT_THAT(MeasureJob(config, plan, "out").error().ToString(), HasSubstr("training.batch"));
+}
+
+TEST(SystemMeasure, SharesAreThoseOfKeptChanges) {
+  const Json written = ParseJson(R"({"results": {
+    "eager + DDP": {"final_ms_a_sample": 4},
+    "b": {"before_ms_a_sample": 4, "ms_a_sample": 2, "kept": true},
+    "a": {"before_ms_a_sample": 2, "ms_a_sample": 3, "kept": false},
+    "c": {"before_ms_a_sample": 2, "ms_a_sample": 1, "kept": true, "best": true,
+          "final_ms_a_sample": 1, "settings": {"compile": "blocks"}},
+    "d": {"failed": "no such thing\nat all"},
+    "compiled + DDP": {"final_ms_a_sample": 2}}})")
+                           .value();
+  const SystemMeasurement found = ReadMeasurement(written, 2).value();
+  ASSERT_EQ(found.changes.size(), 4u);
+  EXPECT_EQ(found.changes[0].name, "b");
+  EXPECT_NEAR(found.changes[0].share, 0.5, 1e-9);
+  EXPECT_EQ(found.changes[1].share, 0);
+  EXPECT_EQ(found.best, 2000);
+  EXPECT_EQ(found.compiled, 1000);
+  const std::string text = TextOf(found);
+  EXPECT_THAT(text, HasSubstr("4.00 times eager, 2.00 times torch.compile"));
+  EXPECT_THAT(text, HasSubstr("not measured: no such thing"));
+  EXPECT_EQ(ToJson(found)["changes"].size(), 4u);
+  EXPECT_FALSE(ReadMeasurement(Json::array(), 2));
+  EXPECT_THAT(
+      ReadMeasurement(ParseJson(R"({"results": {"eager + DDP": {"failed": "no GPU"}}})").value(), 2)
+          .error()
+          .ToString(),
+      HasSubstr("no GPU"));
 }
 
 TEST(System, TextPageAndJsonTellTheSameStory) {

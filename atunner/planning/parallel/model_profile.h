@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "atunner/planning/parallel/measured_pass.h"
+
 namespace atunner::planning {
 
 /// One kernel of the forward pass. Per sample, except `weight_bytes`.
@@ -33,6 +35,7 @@ struct ModelProfile {
   int parameter_bytes = 4;         ///< of one weight and one gradient: 4, or 2 for 16-bit types
   int64_t batch = 1;               ///< samples of the program that was read
   bool training_step = false;      ///< saved bytes are what its backward pass reads; else estimated
+  MeasuredPasses measured;         ///< of one GPU; empty: passes are predicted, too
   std::vector<std::string> notes;  ///< what was assumed
 };
 

@@ -140,7 +140,7 @@ class Divider {
     Division longer = division;
     longer.slowest = std::max(longer.slowest, stage.cost.us);
     longer.sum += stage.cost.us;
-    longer.exposed = std::max(longer.exposed, stage.cost.exposed_us);
+    longer.exposed = std::max(longer.exposed, stage.cost.exposed_us + stage.cost.update_us);
     longer.stages.push_back(stage);
     return longer;
   }
@@ -155,8 +155,10 @@ ParallelPlan PlanOf(const ParallelStrategy& strategy, const Division& division) 
   ParallelPlan plan{.strategy = strategy, .stages = division.stages};
   plan.step_us = (rounds - 1) * division.slowest + division.sum + division.exposed;
   plan.bubble_us = division.sum - division.slowest;
-  plan.exposed_us = division.exposed;
-  for (const PlannedStage& stage : plan.stages) plan.bytes = std::max(plan.bytes, stage.cost.bytes);
+  for (const PlannedStage& stage : plan.stages) {
+    plan.bytes = std::max(plan.bytes, stage.cost.bytes);
+    plan.exposed_us = std::max(plan.exposed_us, stage.cost.exposed_us);
+  }
   return plan;
 }
 
@@ -231,6 +233,7 @@ ParallelPlan PlanStrategy(const ParallelRequest& request, const ParallelStrategy
   ParallelPlan best{.strategy = strategy, .step_us = kNever};
   for (const Division& division : divider.Best()) {
     ParallelPlan plan = PlanOf(strategy, division);
+    plan.step_us = std::max(plan.step_us, costs.HostUs());
     if (plan.step_us < best.step_us) best = std::move(plan);
   }
   return best;

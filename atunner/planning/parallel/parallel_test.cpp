@@ -163,7 +163,8 @@ TEST(ParallelPlan, BubbleIsThatOfEqualStages) {
   }
   request.cluster.link.alpha_us = 0;
   const ParallelPlan plan = PlanStrategy(request, {.pipeline = 4, .microbatches = 16}, 80e9);
-  EXPECT_NEAR(plan.bubble_us / plan.step_us, 3.0 / 19, 1e-9);  // (p - 1) / (m + p - 1)
+  const double passes = plan.step_us - plan.stages[0].cost.update_us;
+  EXPECT_NEAR(plan.bubble_us / passes, 3.0 / 19, 1e-9);  // (p - 1) / (m + p - 1)
 }
 
 TEST(ParallelPlan, TextAndSettingsSayWhatWasChosen) {
@@ -184,14 +185,77 @@ TEST(ParallelPlan, SettingsFollowTheStrategy) {
     return TorchSettings(request, PlanStrategy(request, strategy, 80e9));
   };
   EXPECT_TRUE(settings({.data = 8}).contains("DistributedDataParallel"));
-  EXPECT_EQ(settings({.data = 8, .zero = 2})["FullyShardedDataParallel"]["sharding_strategy"],
-            "SHARD_GRAD_OP");
-  EXPECT_EQ(settings({.data = 8, .zero = 3})["FullyShardedDataParallel"]["sharding_strategy"],
-            "FULL_SHARD");
+  EXPECT_EQ(settings({.data = 8, .zero = 2})["fully_shard"]["reshard_after_forward"], false);
+  EXPECT_EQ(settings({.data = 8, .zero = 3})["fully_shard"]["reshard_after_forward"], true);
   EXPECT_EQ(
       settings({.pipeline = 2, .data = 4, .microbatches = 4})["pipeline"]["split_before"].size(),
       1u);
   EXPECT_EQ(settings({.tensor = 8})["tensor_parallel"]["size"], 8);
+}
+
+MeasuredPass Pass(double samples) {
+  return {.samples = samples,
+          .forward_us = 1000 + 500 * samples,
+          .backward_us = 2000 + 1100 * samples,
+          .update_us = 700,
+          .layers_us = {{"h.0", 100 + 40 * samples}, {"h.1", 200 + 90 * samples}}};
+}
+
+TEST(MeasuredPasses, OneGpuTakesWhatWasMeasured) {
+  ParallelRequest request = Request(5, 1, 6, 80e9);
+  request.model.measured.passes = {Pass(4), Pass(8)};
+  const ParallelPlan plan = PlanStrategy(request, {}, 80e9);
+  const MeasuredPass expected = Pass(6);
+  EXPECT_NEAR(plan.step_us, expected.forward_us + expected.backward_us + 700, 1e-6 * plan.step_us);
+  const ParallelPlan twice = PlanStrategy(request, {.microbatches = 2}, 80e9);
+  EXPECT_NEAR(twice.step_us, 2 * (Pass(3).forward_us + Pass(3).backward_us) + 700,
+              1e-6 * twice.step_us);
+}
+
+TEST(MeasuredPasses, ReplicasThatDivideTheStatesDivideTheUpdate) {
+  ParallelRequest request = Request(5, 2, 12, 80e9);
+  request.cluster.link.alpha_us = 0;
+  request.cluster.link.bus_gbps = 1e9;
+  request.model.measured.passes = {Pass(6)};
+  const double whole = PlanStrategy(request, {.data = 2}, 80e9).step_us;
+  const double divided = PlanStrategy(request, {.data = 2, .zero = 1}, 80e9).step_us;
+  EXPECT_NEAR(whole - divided, 350, 1);
+}
+
+TEST(MeasuredPasses, NoStepIsShorterThanTheHostsWork) {
+  ParallelRequest request = Request(5, 2, 12, 80e9);
+  request.model.measured = {.passes = {Pass(6)}, .host = {.pass_us = 100, .zero3_us = 50000}};
+  const auto step = [&](const ParallelStrategy& strategy) {
+    return PlanStrategy(request, strategy, 80e9).step_us;
+  };
+  EXPECT_LT(step({.data = 2}), 50000);
+  EXPECT_EQ(step({.data = 2, .zero = 3}), 50000);
+  EXPECT_EQ(step({.data = 2, .zero = 3, .microbatches = 2}), 100000);
+}
+
+TEST(MeasuredPasses, TheFileIsReadAndItsFaultsAreNamed) {
+  const auto read = ReadMeasuredPasses(
+      R"({"measured": [
+        {"samples": 8, "forward_ms": 4, "backward_ms": 9, "update_ms": 1, "blocks_ms": {"h": 2}},
+        {"samples": 4, "forward_ms": 3, "backward_ms": 5, "update_ms": 1}],
+        "host": {"pass_ms": 7}})");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(read->passes[0].samples, 4);
+  EXPECT_EQ(read->passes[1].layers_us.at("h"), 2000);
+  EXPECT_EQ(read->host.pass_us, 7000);
+  EXPECT_EQ(read->host.zero2_us, 0);
+  const auto error = [](const char* text) { return ReadMeasuredPasses(text).error().ToString(); };
+  EXPECT_THAT(error("[]"), HasSubstr("measured"));
+  EXPECT_THAT(error(R"({"measured": [3]})"), HasSubstr("measured[0]"));
+  EXPECT_THAT(error(R"({"measured": [{"samples": 8, "forward_ms": -1}]})"),
+              HasSubstr("forward_ms"));
+  EXPECT_THAT(error(R"({"measured": [{"samples": 8, "forward_ms": 4, "backward_ms": 9,
+                        "update_ms": 1, "blocks_ms": {"h": 0}}]})"),
+              HasSubstr("blocks_ms.h"));
+  EXPECT_THAT(error(R"({"measured": [
+        {"samples": 8, "forward_ms": 4, "backward_ms": 9, "update_ms": 1},
+        {"samples": 8, "forward_ms": 4, "backward_ms": 9, "update_ms": 1}]})"),
+              HasSubstr("two passes of 8 samples"));
 }
 
 TEST(Topology, ParsesCountsOfGpus) {

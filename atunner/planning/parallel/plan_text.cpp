@@ -123,11 +123,7 @@ Json TorchSettings(const ParallelRequest& request, const ParallelPlan& plan) {
         {"gradient_as_bucket_view", true}};
     if (strategy.zero == 1) settings["ZeroRedundancyOptimizer"] = true;
   } else if (strategy.data > 1) {
-    settings["FullyShardedDataParallel"] = {
-        {"sharding_strategy", strategy.zero == 2 ? "SHARD_GRAD_OP" : "FULL_SHARD"},
-        {"backward_prefetch", "BACKWARD_PRE"},
-        {"forward_prefetch", strategy.zero == 3},
-        {"limit_all_gathers", true}};
+    settings["fully_shard"] = {{"reshard_after_forward", strategy.zero == 3}};
   }
   if (strategy.tensor > 1)
     settings["tensor_parallel"] = {{"size", strategy.tensor},

@@ -39,6 +39,7 @@ struct StageCost {
   double compute_us = 0;  ///< of that, kernels
   double comm_us = 0;     ///< of that, tensor parallelism and transfers between stages
   double exposed_us = 0;  ///< once a step: gradients and weights that nothing hides
+  double update_us = 0;   ///< once a step: the optimizer
   double bytes = 0;       ///< most memory of one GPU
 };
 
@@ -57,16 +58,24 @@ class CostModel {
   double PeakBytes(size_t layer) const { return SavedBytes(model_.layers[layer]); }
   /// Samples that one GPU group computes at once.
   double microbatch() const { return microbatch_; }
+  /// The least time of a step: what the host needs, if that was measured.
+  double HostUs() const;
   /// Time of a step of these stages.
   double StepUs(const std::vector<StageCost>& stages) const;
 
  private:
-  double ForwardUs(const LayerProfile& layer) const;
+  double ForwardUs(const LayerProfile& layer, int tensor) const;
+  void UseMeasured();
+  double Bandwidth() const;
+  double UpdateBytes() const;
   double TensorUs(const LayerProfile& layer) const;
   double SavedBytes(const LayerProfile& layer) const;
   double InputBytes(size_t layer) const;
   double StateBytes(const LayerProfile& layer) const;
   double GradientUs(const LayerProfile& layer) const;
+  double LastUs(const LayerProfile& layer) const;
+  double ShardCopyUs(const LayerProfile& layer) const;
+  double UpdateUs(const LayerProfile& layer) const;
   double OwnParameters(const LayerProfile& layer) const;
   double Outstanding(int stage) const;
 
@@ -76,6 +85,8 @@ class CostModel {
   const ParallelStrategy strategy_;
   double microbatch_ = 1;
   std::vector<double> forward_us_;
+  double backward_work_ = 2;  ///< the gradients of a product need two products of the same size
+  double update_scale_ = 1;   ///< measured update of the whole model over the predicted one
 };
 
 }  // namespace atunner::planning

@@ -70,6 +70,8 @@ class NsysReader {
     if (implausible_ > 0)
       timeline_.notes.push_back(
           fmt::format("{} events without a plausible time were left out", implausible_));
+    if (file_.damaged())
+      timeline_.notes.emplace_back("the file is damaged: rows of a table could not be read");
     timeline_.Finish();
   }
 

@@ -301,6 +301,31 @@ TEST(Nsys, SaysWhatIsWrong) {
   if (file) EXPECT_FALSE(ReadNsys(*file, "test"));
 }
 
+TEST(Nsys, AViewThatNeverEndsIsNoTable) {
+  const auto read = ReadSql(R"(
+    CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS
+      WITH RECURSIVE all_times(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM all_times)
+      SELECT start, start + 1 AS end FROM all_times;)");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().what, "the SQLite file has no CUDA or NVTX events");
+}
+
+TEST(Nsys, SaysThatRowsAreMissing) {
+  std::string sql = kNsys;
+  for (int i = 0; i < 4000; ++i)
+    sql += "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" + std::to_string(200 + i) + ", " +
+           std::to_string(201 + i) + ", 0, 83886089, 4, 1, 0);";
+  std::string bytes = Database(sql);
+  const size_t page = 4096;
+  for (size_t i = bytes.size() / 2 / page * page; i < bytes.size() - 2 * page; ++i)
+    bytes[i] = '\x55';
+  const auto file = SqliteFile::FromBytes(bytes);
+  ASSERT_TRUE(file);
+  const auto read = ReadNsys(*file, "test");
+  ASSERT_TRUE(read) << read.error().ToString();
+  EXPECT_EQ(read->notes.back(), "the file is damaged: rows of a table could not be read");
+}
+
 TEST(OpenTrace, TheContentsDecide) {
   TemporaryDirectory folder;
   ASSERT_TRUE(WriteFileAtomic(folder.path() / "rank10.sqlite", Database(kNsys)));

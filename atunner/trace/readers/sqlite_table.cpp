@@ -48,8 +48,19 @@ Status SqliteFile::Check() const {
   return {};
 }
 
+bool SqliteFile::HasTable(std::string_view table) const {
+  sqlite3_stmt* statement = Prepare(
+      handle_, "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0");
+  if (statement == nullptr) return false;
+  sqlite3_bind_text(statement, 1, table.data(), static_cast<int>(table.size()), SQLITE_TRANSIENT);
+  const bool found = sqlite3_step(statement) == SQLITE_ROW;
+  sqlite3_finalize(statement);
+  return found;
+}
+
 std::vector<std::string> SqliteFile::Columns(std::string_view table) const {
   std::vector<std::string> names;
+  if (!HasTable(table)) return names;
   sqlite3_stmt* statement = Prepare(handle_, "PRAGMA table_info(" + Quoted(table) + ")");
   while (statement != nullptr && sqlite3_step(statement) == SQLITE_ROW) {
     const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(statement, 1));
@@ -60,7 +71,8 @@ std::vector<std::string> SqliteFile::Columns(std::string_view table) const {
 }
 
 TableRows::TableRows(const SqliteFile& file, const std::string& table,
-                     const std::vector<std::string>& wanted) {
+                     const std::vector<std::string>& wanted)
+    : file_(file) {
   const std::vector<std::string> present = file.Columns(table);
   if (present.empty()) return;
   std::string sql;
@@ -68,6 +80,13 @@ TableRows::TableRows(const SqliteFile& file, const std::string& table,
     sql += (sql.empty() ? "SELECT " : ", ") +
            (std::ranges::find(present, column) != present.end() ? Quoted(column) : "NULL");
   statement_ = Prepare(file.handle_, sql + " FROM " + Quoted(table));
+}
+
+bool TableRows::Next() {
+  if (statement_ == nullptr) return false;
+  const int code = sqlite3_step(statement_);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) file_.damaged_ = true;
+  return code == SQLITE_ROW;
 }
 
 std::optional<int64_t> TableRows::Integer(int column) const {

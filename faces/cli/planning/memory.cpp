@@ -1,4 +1,4 @@
-// `memory plan`: addresses for buffers with known lifetimes.
+// `memory plan`: addresses for buffers with known lifetimes; `memory serve`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "atunner/planning/memory/memory_plan.h"
 #include "faces/cli/output/render.h"
+#include "faces/cli/planning/memory_serve.h"
 #include "faces/cli/planning/planning_verbs.h"
 
 namespace atunner::cli {
@@ -64,6 +65,9 @@ void Print(const planning::MemoryPlan& plan, const planning::MemoryPlanRequest& 
 }
 
 Result<int> PlanMemory(const MemoryFlags& flags, const Context& context) {
+  if (flags.what == "serve") return ServeMemory(flags.out, context);
+  if (flags.file.empty())
+    return Invalid("no file of buffers is given", "memory plan", "atunner memory plan trace.json");
   planning::MemoryPlanRequest request{
       .file = flags.file, .device = flags.device, .seed = flags.seed};
   if (!flags.capacity.empty()) {
@@ -95,22 +99,25 @@ Result<int> PlanMemory(const MemoryFlags& flags, const Context& context) {
 
 void AddMemory(VerbList& verbs) {
   const auto flags = std::make_shared<MemoryFlags>();
-  CLI::App* verb = verbs.Add("memory", "plan: addresses for buffers with known lifetimes",
+  CLI::App* verb = verbs.Add("memory", "plan: addresses for buffers; serve: PyTorch's GPU memory",
                              [flags](const Context& c) { return PlanMemory(*flags, c); });
   verb->footer(
       "atunner memory plan buffers.csv --capacity 1MiB --out placement.csv\n"
       "atunner memory plan snapshot.pickle --time 30s\n"
       "atunner memory plan trace.json.gz --device 0\n"
+      "atunner memory serve -- python3 train.py\n"
       "The exit status is 1 if the plan does not fit into --capacity.");
-  verb->add_option("what", flags->what, "plan")->required()->check(CLI::IsMember({"plan"}));
+  verb->add_option("what", flags->what, "plan or serve")
+      ->required()
+      ->check(CLI::IsMember({"plan", "serve"}));
   verb->add_option("file", flags->file,
                    "CSV or JSON of buffers (id, lower, upper, size), a snapshot of PyTorch's "
-                   "allocator, or a trace with memory events")
-      ->required();
+                   "allocator, or a trace with memory events");
   verb->add_option("--capacity", flags->capacity,
                    "memory to fit into (80GB, 512MiB); the search ends when it does");
   verb->add_option("--time", flags->time, "longest search: 10s, 500ms, 2min");
-  verb->add_option("--out", flags->out, "write the placement as CSV");
+  verb->add_option("--out", flags->out,
+                   "plan: write the placement as CSV; serve: a folder for the allocator");
   verb->add_option("--device", flags->device, "GPU of a trace or snapshot");
   verb->add_option("--seed", flags->seed, "of the search");
 }

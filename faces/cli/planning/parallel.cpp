@@ -1,6 +1,7 @@
 // `parallel plan`: how a training step is spread over GPUs.
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,13 +20,15 @@ struct ParallelFlags {
   std::string out;
   jobs::ParallelModelRequest request;
   std::string objective = "throughput";
+  bool all = false;
 };
 
 Result<int> PlanModel(const ParallelFlags& flags, const Context& context) {
   jobs::ParallelModelRequest request = flags.request;
   request.objective = flags.objective == "memory" ? planning::PlanObjective::kMemory
                                                   : planning::PlanObjective::kTime;
-  ATUNNER_TRY(const planning::ParallelRequest planned, jobs::ReadParallelRequest(request));
+  ATUNNER_TRY(planning::ParallelRequest planned, jobs::ReadParallelRequest(request));
+  if (flags.all) planned.alternatives = std::numeric_limits<size_t>::max();
   ATUNNER_TRY(const planning::ParallelPlans plans, planning::PlanParallel(planned));
   const Json json = planning::ToJson(planned, plans);
   if (!flags.out.empty())
@@ -60,6 +63,9 @@ void AddParallel(VerbList& verbs) {
                    "of states for one parameter: 8 for Adam, 4 for momentum, 0 for plain SGD");
   verb->add_option("--comm", flags->request.comm_table,
                    "table.json of `comm tune`: measured all-reduces in place of typical ones");
+  verb->add_option("--measured", flags->request.measured,
+                   "measured passes of one GPU, as bench/parallel_plans.py writes them");
+  verb->add_flag("--all", flags->all, "show all strategies that fit, not the next five");
   verb->add_option("--objective", flags->objective, "throughput or memory")
       ->check(CLI::IsMember({"throughput", "memory"}));
   verb->add_option("--out", flags->out, "write the plan as JSON");

@@ -7,6 +7,7 @@
 
 #include "atunner/base/files.h"
 #include "atunner/jobs/system/system_config.h"
+#include "atunner/jobs/system/system_measure.h"
 #include "atunner/jobs/system/system_report.h"
 #include "atunner/jobs/system/system_run.h"
 #include "faces/cli/output/render.h"
@@ -19,6 +20,7 @@ struct SystemFlags {
   std::string config;
   std::string report;
   bool keys = false;
+  bool apply = false;
 };
 
 Result<int> RunSystem(const SystemFlags& flags, const Context& context) {
@@ -31,12 +33,19 @@ Result<int> RunSystem(const SystemFlags& flags, const Context& context) {
                    "atunner system --config training.yaml; --keys lists its keys");
   ATUNNER_TRY(const jobs::SystemConfig config, jobs::ReadSystemConfig(flags.config));
   ATUNNER_TRY(const jobs::SystemResult result, jobs::OptimizeSystem(config));
+  Json json = jobs::ToJson(result);
+  std::string text = jobs::TextOf(result), measured;
+  if (flags.apply) {
+    ATUNNER_TRY(const jobs::SystemMeasurement found, jobs::MeasureSystem(config, result));
+    json["measured"] = jobs::ToJson(found);
+    measured = jobs::TextOf(found);
+  }
   if (!flags.report.empty())
-    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.report, jobs::PageOf(result)));
+    ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(flags.report, jobs::PageOf(result, measured)));
   if (context.common.json)
-    PrintJson(jobs::ToJson(result));
+    PrintJson(json);
   else
-    fmt::print("{}", Printable(jobs::TextOf(result)));
+    fmt::print("{}", Printable(text + measured));
   return 0;
 }
 
@@ -49,9 +58,12 @@ void AddSystem(VerbList& verbs) {
   verb->footer(
       "atunner system --config examples/system/throughput.yaml --report report.html\n"
       "atunner system --keys\n"
-      "All times are predicted.");
+      "atunner system --config examples/system/gpt2.yaml --apply    # on this machine's GPUs\n"
+      "Times are predicted but those of --apply.");
   verb->add_option("--config", flags->config, "the configuration");
   verb->add_option("--report", flags->report, "also write a page");
+  verb->add_flag("--apply", flags->apply,
+                 "try the changes on this machine's GPUs and keep what is faster");
   verb->add_flag("--keys", flags->keys, "list the keys of a configuration");
 }
 

@@ -82,8 +82,8 @@ CLI::App* VerbList::Add(const char* name, const char* meaning, Run run) {
 
 int VerbList::Execute(int argc, char** argv) {
   context_.command = CommandLine(argc, argv);
-  constexpr std::array<std::string_view, 5> kWithPrograms = {"sanitize", "capture", "predict",
-                                                             "hardware-optimize", "apply"};
+  constexpr std::array<std::string_view, 6> kWithPrograms = {
+      "sanitize", "capture", "predict", "hardware-optimize", "apply", "memory"};
   if (argc > 1 && std::ranges::find(kWithPrograms, argv[1]) != kWithPrograms.end())
     argc = TakeProgram(argc, argv, context_.program);
   Relax();
