@@ -192,6 +192,33 @@ void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32
   CountLanes(x, addresses, mask, bytes, store, false);
 }
 
+void CountAtomic(BlockState& x, const uint64_t* addresses, uint32_t mask, bool floats) {
+  // Passes of integers. An H200 adds 33 792 floats to one address at 1.76 ns each, and integers at
+  // 0.74 ns.
+  constexpr double kFloatPasses = 2.4;
+  std::array<uint64_t, kLanes> lines, distinct;
+  std::array<uint32_t, kLanes> passes{}, lanes{};
+  size_t line_count = 0, count = 0;
+  ForLanes(mask, [&](int l) {
+    const auto same = std::find(distinct.begin(), distinct.begin() + count, addresses[l]);
+    const auto at = static_cast<size_t>(same - distinct.begin());
+    if (at == count) distinct[count++] = addresses[l];
+    ++lanes[at];
+  });
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t line = distinct[i] / 128;
+    const auto known = std::find(lines.begin(), lines.begin() + line_count, line);
+    const auto at = static_cast<size_t>(known - lines.begin());
+    if (at == line_count) lines[line_count++] = line;
+    passes[at] = std::max(passes[at], lanes[i]);
+  }
+  // ptxas adds the integers of a warp that all have one address before it updates memory.
+  if (!floats && count == 1) passes[0] = 1;
+  for (size_t i = 0; i < line_count; ++i)
+    x.counting.total.global.atomic_units.Add(lines[i] * 128 / kAtomicUnitBytes,
+                                             passes[i] * (floats ? kFloatPasses : 1));
+}
+
 void CountDense(BlockState& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
   const uint32_t wavefronts = std::max(1u, bytes / 4);
