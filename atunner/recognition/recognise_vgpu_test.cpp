@@ -56,7 +56,7 @@ TEST_F(RecogniseTest, Products) {
             "a[pmk] · b[pkn], batches: of n squared");
   EXPECT_EQ(FormOfFile("naive_more/matvec.cu"), "A[mk] · x[k]");
   EXPECT_EQ(FormWith("naive_suites/syrk.cu", "N 1024\n#define M 512", "N 64\n#define M 32"),
-            "a: mk,nk->mn times alpha added to old times beta");
+            "a: mk,nk->mn times 1.1 added to old times 0.9");
   EXPECT_EQ(FormWith("naive_suites/covariance.cu", "M 512\n#define N 512", "M 256\n#define N 64"),
             "data: km,kn->mn");
 }

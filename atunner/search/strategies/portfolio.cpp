@@ -40,13 +40,13 @@ class Auto : public Ensemble {
  private:
   static constexpr size_t kBayes = 0, kForest = 1, kRandom = 2;
   static constexpr size_t kForestFrom = 20;
-  static constexpr size_t kPatience = 30;
+  static constexpr size_t kPatience = 60;
 
-  /// A half when the best is as old as it took to find, three quarters at three times that age.
+  /// A half at three times the evaluations that it took to find the best, three quarters at six.
   double UniformShare() const {
     const auto busy = static_cast<double>(improved_at_ + kPatience);
     const auto asked = static_cast<double>(asked_count());
-    return asked > 2 * busy ? 1 - busy / asked : 0;
+    return asked > 3 * busy ? 1 - 1.5 * busy / asked : 0;
   }
 
   double best_ = INFINITY;
