@@ -1,11 +1,11 @@
 // Where the atomic updates of a launch meet in global memory.
 //
-// L2 makes the updates of one address one after another. A warp's updates of a sector are one pass if
-// its lanes have different addresses, and as many passes as the most lanes that share one. The passes
-// of a sector wait for each other, and so do those of a unit of 512 bytes, of which a pass of floats
-// takes no longer than one of integers. Other units do not wait. Measured on an H200 with 2^20
-// updates: random ones of 8, 16, 32, 64 and 256 adjacent integers take 170, 196, 237, 305 and 272 us
-// (of floats 409, 272, 240, 306 and 272), of one integer 773 us and of one float 1843 us.
+// L2 makes the updates of one address one after another. A warp's updates of a sector are one pass
+// if its lanes have different addresses, and as many passes as the most lanes that share one. The
+// passes of a sector wait for each other, and so do those of a unit of 512 bytes, of which a pass
+// of floats takes no longer than one of integers. Other units do not wait. Measured on an H200 with
+// 2^20 updates: random ones of 8, 16, 32, 64 and 256 adjacent integers take 170, 196, 237, 305 and
+// 272 us (of floats 409, 272, 240, 306 and 272), of one integer 773 us and of one float 1843 us.
 #pragma once
 
 #include <algorithm>
