@@ -6,8 +6,8 @@
     bench/counters.py compare --measured DIR --target-gpu H100
 
 `profile` runs `atunner profile` on bench/naive, which reads the GPU's counters by CUPTI and counts
-on the virtual GPU. `measure` builds the programs of bench/naive and tests/programs with nvcc and
-runs each under ncu. `compare` reads what either put into DIR, and counts on the virtual GPU what
+on the virtual GPU. `measure` builds the programs of FOLDERS with nvcc and runs each under ncu.
+`compare` reads what either put into DIR, and counts on the virtual GPU what
 ncu measured: launches whose grid and block agree, the first of each kernel.
 
 The error is |counted / measured - 1|. A counter that is small in both is left out. ncu empties L2
@@ -40,9 +40,11 @@ METRICS = ["gpu__time_duration.sum", "smsp__inst_executed.sum",
            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "dram__bytes.sum"]
 
 
+FOLDERS = ("bench/naive", "bench/naive_public", "bench/naive_suites", "tests/programs")
+
+
 def sources():
-    return [source for folder in ("bench/naive", "tests/programs")
-            for source in sorted((ROOT / folder).glob("*.cu"))]
+    return [source for folder in FOLDERS for source in sorted((ROOT / folder).glob("*.cu"))]
 
 
 def build_one(source, folder, arch):
@@ -73,18 +75,22 @@ def measure(args):
     folder = pathlib.Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        built = list(pool.map(lambda s: build_one(s, folder, args.arch), sources()))
-    for source, problem in zip(sources(), built):
-        problem = problem or profile_one(source, folder, ncu, args.launches)
-        print(f"{source.stem:24} {problem or 'measured'}", flush=True)
-        (folder / source.stem).unlink(missing_ok=True)
+        built = [pool.submit(build_one, source, folder, args.arch) for source in sources()]
+        for source, problem in zip(sources(), built):
+            measure_one(args, source, folder, ncu, problem.result())
+
+
+def measure_one(args, source, folder, ncu, problem):
+    problem = problem or profile_one(source, folder, ncu, args.launches)
+    print(f"{source.stem:24} {problem or 'measured'}", flush=True)
+    (folder / source.stem).unlink(missing_ok=True)
 
 
 def profile(args):
     folder = pathlib.Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     for source in sources():
-        if source.parent.name != "naive":
+        if source.parent.name == "programs":
             continue
         result = run_json([args.atunner, "profile", source, "--json"])
         (folder / f"{source.stem}.json").write_text(json.dumps(result))

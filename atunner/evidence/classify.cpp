@@ -124,11 +124,12 @@ class Rules {
   void Atomics() {
     const double atomics = Get(Counter::kAtomics);
     const double loading = 32 * Get(Counter::kLoadRequests);
-    if (atomics > 0 && atomics > kAtomicsPerLoad * loading)
-      Add(Bottleneck::kAtomics,
-          fmt::format("{:.0f} atomic updates of threads; the time model does not know how many of "
-                      "them meet at one address",
-                      atomics));
+    if (atomics == 0 || atomics <= kAtomicsPerLoad * loading) return;
+    std::string meeting;
+    if (launch_.counted != nullptr)
+      meeting = fmt::format("; those that wait for each other take {:.1f} us",
+                            vgpu::AtomicNs(*launch_.counted) / 1e3);
+    Add(Bottleneck::kAtomics, fmt::format("{:.0f} atomic updates of threads{}", atomics, meeting));
   }
 
   /// Not where the access pattern is what makes a block use a sector again.
@@ -160,7 +161,7 @@ Finding LimitOf(const LaunchEvidence& launch, const Rules& rules) {
     if (launch.counted != nullptr) finding.gain = GainWithout(bottleneck, *launch.counted);
     return finding;
   };
-  if (limiter == "DRAM" || limiter == "L2" || limiter == "L2 port")
+  if (limiter == "DRAM" || limiter == "L2" || limiter == "L2 port" || limiter == "atomics")
     return limit(Bottleneck::kMemory);
   if (limiter == "latency") return limit(Bottleneck::kLatency);
   if (limiter == "launch" || limiter == "block launches" || limiter == "code")

@@ -140,6 +140,8 @@ void LoadOnce(EstimateInput& in) {
   RemoveWavefronts(in.counts, removed);
 }
 
+void SpreadAtomics(EstimateInput& in) { in.counts.global.atomic_units = {}; }
+
 void HideLatency(EstimateInput& in) { ScalePaths(in.counts, 0); }
 
 }  // namespace
@@ -171,6 +173,9 @@ std::optional<double> GainWithout(Bottleneck cause, const EstimateInput& launch)
       break;
     case Bottleneck::kRereads:
       change = LoadOnce;
+      break;
+    case Bottleneck::kAtomics:
+      change = SpreadAtomics;
       break;
     case Bottleneck::kLatency:
       change = HideLatency;

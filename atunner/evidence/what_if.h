@@ -8,8 +8,8 @@
 
 namespace atunner::evidence {
 
-/// Time over the time without the cause, at least 1; nullopt for limits, and for atomics and
-/// barriers, of which the time model knows nothing.
+/// Time over the time without the cause, at least 1; nullopt for limits, and for barriers, of whose
+/// waits the time model knows nothing.
 std::optional<double> GainWithout(Bottleneck cause, const vgpu::EstimateInput& launch);
 
 }  // namespace atunner::evidence

@@ -142,6 +142,7 @@ Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec,
     ATUNNER_TRY(Sample sample, runner.Run(draw.instance, draw.scale));
     samples.runs.push_back(std::move(sample));
   }
+  ATUNNER_TRY(samples.infinities, runner.Run({InputFamily::kInfinities, 14, false, {}}, 1));
   samples.whole = runner.whole();
   return samples;
 }

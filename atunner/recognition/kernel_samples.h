@@ -23,12 +23,13 @@ struct Sample {
 
 struct Samples {
   std::vector<Sample> runs;
+  Sample infinities;  ///< some inputs are infinite, so that results are infinite or NaN
   bool whole = true;  ///< all blocks ran; else some of them did
 };
 
-/// One run each with ordinary, small, and positive inputs. Of a kernel that takes more than about a
-/// second on the virtual GPU a few blocks run. kInvalidInput where the kernel does not compile or
-/// complete, and where even these take too long.
+/// One run each with ordinary, small, and positive inputs, and one with infinities. Of a kernel
+/// that takes more than about a second on the virtual GPU a few blocks run. kInvalidInput where the
+/// kernel does not compile or complete, and where even these take too long.
 Result<Samples> RunSamples(const RenderedKernel& kernel, const KernelSpec& spec, const Dims& dims,
                            Device& device, Compiler& compiler);
 

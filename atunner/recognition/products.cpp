@@ -63,28 +63,40 @@ struct Operands {
   const BufferFact *a, *b;
 };
 
+enum class Relu : uint8_t {
+  kNone,
+  kOfNumbers,  ///< NaN gives 0, as `v > 0 ? v : 0` and fmaxf do
+  kOfAll       ///< NaN stays
+};
+
 /// What follows a product in a layer of a network.
 struct Tail {
   const BufferFact* bias = nullptr;  ///< one number for each column of the result
-  bool relu = false;
+  Relu relu = Relu::kNone;
 
   std::string Form() const {
-    return (bias == nullptr ? "" : " plus " + bias->name) + (relu ? ", at least 0" : "");
+    return (bias == nullptr ? "" : " plus " + bias->name) + (relu == Relu::kNone ? ""
+                                                             : relu == Relu::kOfAll
+                                                                 ? ", at least 0 or NaN"
+                                                                 : ", at least 0");
   }
   std::string After(HypothesisWriter& writer, std::string value, int64_t columns) const {
     if (bias != nullptr)
       value = writer.Line(value + " + " + writer.Wide(writer.Input(*bias, {columns}), *bias));
-    return relu ? writer.Line(fmt::format("maximum({}, 0)", value)) : value;
+    if (relu == Relu::kNone) return value;
+    return writer.Line(relu == Relu::kOfAll ? fmt::format("maximum({}, 0)", value)
+                                            : fmt::format("select({0} > 0, {0}, 0)", value));
   }
 };
 
 /// None first.
 std::vector<Tail> TailsOf(const Facts& facts, const Operands& of, int64_t columns) {
-  std::vector<Tail> tails{{nullptr, false}, {nullptr, true}};
+  constexpr Relu kAll[] = {Relu::kNone, Relu::kOfNumbers, Relu::kOfAll};
+  std::vector<Tail> tails;
+  for (const Relu relu : kAll) tails.push_back({nullptr, relu});
   for (const BufferFact* input : facts.Inputs()) {
     if (input == of.a || input == of.b || input->elements != columns) continue;
-    tails.push_back({input, false});
-    tails.push_back({input, true});
+    for (const Relu relu : kAll) tails.push_back({input, relu});
   }
   return tails;
 }
@@ -154,6 +166,27 @@ void AddDotProduct(const Facts& facts, const Operands& of, const Epilogue& epilo
   all.push_back(Finish(std::move(writer), facts, sum, epilogue, {1}));
 }
 
+/// A matrix times its own transpose, and the other way round.
+void AddSelfProducts(const Facts& facts, const BufferFact& a, const Epilogue& epilogue,
+                     std::vector<Hypothesis>& all) {
+  const BufferFact& output = *facts.Output();
+  const auto n = RootOf(output.elements, 1);
+  if (!n || *n < 2 || a.elements % *n != 0 || a.elements / *n < 2 || a.dtype != output.dtype)
+    return;
+  const int64_t k = a.elements / *n;
+  for (const bool by_rows : {true, false}) {
+    const std::string letters = by_rows ? "mk,nk" : "km,kn";
+    HypothesisWriter writer("product of a matrix and its transpose",
+                            fmt::format("{}: {}->mn{}", a.name, letters, epilogue.form));
+    const std::string x = writer.Input(
+        a, by_rows ? std::vector<int64_t>{*n, k} : std::vector<int64_t>{k, *n});
+    const std::string product = writer.Line(
+        fmt::format("contract({0}, {0}, equation=\"{1}->mn\")", x, letters));
+    const std::string wide = epilogue.form.empty() ? product : writer.Wide(product, output);
+    all.push_back(Finish(std::move(writer), facts, wide, epilogue, {*n, *n}));
+  }
+}
+
 }  // namespace
 
 std::vector<Hypothesis> ProductHypotheses(const Facts& facts) {
@@ -163,6 +196,7 @@ std::vector<Hypothesis> ProductHypotheses(const Facts& facts) {
   if (!IsFloat(output.dtype)) return all;
   for (const Epilogue& epilogue : EpiloguesOf(facts)) {
     for (const BufferFact* a : inputs) {
+      AddSelfProducts(facts, *a, epilogue, all);
       for (const BufferFact* b : inputs) {
         if (a == b || a->dtype != b->dtype) continue;
         for (const Batches& batches : BatchesOf(facts, {a, b})) {

@@ -88,6 +88,22 @@ bool Holds(const Hypothesis& hypothesis, const BufferFact& output, const Samples
          });
 }
 
+/// True if results are infinite and NaN where the kernel's are.
+bool AgreesOnInfinities(const Hypothesis& hypothesis, const BufferFact& output,
+                        const Samples& samples) {
+  const auto graph = graph::Parse(hypothesis.graph);
+  if (!graph) return false;
+  const Compared compared = ComparedOf(samples, samples.infinities, output.name);
+  const auto all = ResultOf(*graph, hypothesis, samples.infinities);
+  if (!all) return false;
+  for (size_t i = 0; i < compared.places.size(); ++i) {
+    const double exact = (*all)[compared.places[i]], found = compared.values[i];
+    const bool both_finite = std::isfinite(exact) && std::isfinite(found);
+    if (!both_finite && !IsSame(exact, found)) return false;
+  }
+  return true;
+}
+
 void MarkWritten(const Samples& samples, Facts& facts) {
   for (BufferFact& buffer : facts.buffers) {
     for (const Sample& run : samples.runs)
@@ -110,7 +126,9 @@ std::optional<Dims> DistinctDims(const Dims& own, const std::vector<Dims>& check
   return dims;
 }
 
-/// The form of the first hypothesis that holds at `dims`.
+/// The form of the first hypothesis that holds at `dims`; of those of one name, preferably of one
+/// that also agrees on infinities: results may differ there alone, as those of `v > 0 ? v : 0` and
+/// `v < 0 ? 0 : v` do.
 Result<std::optional<std::string>> FormAt(const RenderedKernel& kernel, const KernelSpec& spec,
                                           const Dims& dims, Device& device, Compiler& compiler,
                                           std::set<std::string>& written) {
@@ -120,10 +138,15 @@ Result<std::optional<std::string>> FormAt(const RenderedKernel& kernel, const Ke
   const BufferFact* output = facts.Output();
   if (output == nullptr) return std::nullopt;
   written = {output->name};
-  for (const Hypothesis& hypothesis : AllHypotheses(facts)) {
-    if (Holds(hypothesis, *output, samples)) return hypothesis.form;
+  const Hypothesis* first = nullptr;
+  const std::vector<Hypothesis> all = AllHypotheses(facts);
+  for (const Hypothesis& hypothesis : all) {
+    if (first != nullptr && hypothesis.name != first->name) continue;
+    if (!Holds(hypothesis, *output, samples)) continue;
+    if (AgreesOnInfinities(hypothesis, *output, samples)) return hypothesis.form;
+    if (first == nullptr) first = &hypothesis;
   }
-  return std::nullopt;
+  return first == nullptr ? std::nullopt : std::optional(first->form);
 }
 
 Result<std::optional<Hypothesis>> AtOwnSize(const KernelSpec& spec, const LaunchPlan& plan,

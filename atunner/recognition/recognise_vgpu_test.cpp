@@ -46,6 +46,8 @@ TEST_F(RecogniseTest, Products) {
   EXPECT_EQ(FormOfFile("naive/gemm_half.cu"), "a[mk] · b[kn]");
   EXPECT_EQ(FormOfFile("naive_more/gemm_nt.cu"), "A[mk] · B[nk] times 1.5 added to old times 0.5");
   EXPECT_EQ(FormOfFile("naive_public/linear_relu.cu"), "x[mk] · W[nk] plus bias, at least 0");
+  EXPECT_EQ(FormWith("naive_public/linear_relu.cu", "acc > 0 ? acc : 0", "acc < 0 ? 0 : acc"),
+            "x[mk] · W[nk] plus bias, at least 0 or NaN");
   EXPECT_EQ(FormOfFile("naive_public/gemm_tn.cu"), "B[mk] · A[nk] times 2.0");
   EXPECT_EQ(FormOfFile("naive_public/mat_vec_columns.cu"), "A[km] · x[k]");
   EXPECT_EQ(FormOfFile("naive/dot.cu"), "a · b added");
@@ -53,12 +55,18 @@ TEST_F(RecogniseTest, Products) {
   EXPECT_EQ(FormWith("naive_more/batched_gemm.cu", "batches = 64", "batches = 16"),
             "a[pmk] · b[pkn], batches: of n squared");
   EXPECT_EQ(FormOfFile("naive_more/matvec.cu"), "A[mk] · x[k]");
+  EXPECT_EQ(FormWith("naive_suites/syrk.cu", "N 1024\n#define M 512", "N 64\n#define M 32"),
+            "a: mk,nk->mn times 1.1 added to old times 0.9");
+  EXPECT_EQ(FormWith("naive_suites/covariance.cu", "M 512\n#define N 512", "M 256\n#define N 64"),
+            "data: km,kn->mn");
 }
 
 TEST_F(RecogniseTest, Rows) {
   EXPECT_EQ(FormOfFile("naive/row_sum.cu"), "sum of rows of in");
   EXPECT_EQ(FormOfFile("naive/column_sum.cu"), "sum of columns of in");
   EXPECT_EQ(FormOfFile("naive_more/column_mean.cu"), "mean of columns of data");
+  EXPECT_EQ(FormOfFile("naive_suites/channel_sum.cu"),
+            "sum of channels of dy, pixels elements each");
   EXPECT_EQ(FormOfFile("naive/softmax.cu"), "softmax of in by cols");
   EXPECT_EQ(FormOfFile("naive/argmax.cu"), "argmax of in");
   EXPECT_EQ(FormOfFile("naive/scan.cu"), "inclusive running sum of in by cols");

@@ -57,6 +57,25 @@ void AddReductions(const Facts& facts, const BufferFact& x, bool columns,
   }
 }
 
+/// x is [outer, channels, inner], and all but the channels are reduced.
+void AddChannelSums(const Facts& facts, const BufferFact& x, std::vector<Hypothesis>& all) {
+  const int64_t channels = facts.Output()->elements;
+  for (const SizeFact& size : facts.sizes) {
+    const int64_t inner = size.value;
+    if (channels < 2 || inner < 2 || inner > x.elements) continue;
+    if (x.elements % (channels * inner) != 0 || x.elements / (channels * inner) < 2) continue;
+    for (const char* op : {"sum", "mean"}) {
+      HypothesisWriter writer(
+          fmt::format("{} of channels", op),
+          fmt::format("{} of channels of {}, {} elements each", op, x.name, size.name));
+      const std::string in = writer.Wide(
+          writer.Input(x, {x.elements / (channels * inner), channels, inner}), x);
+      const std::string sum = writer.Line(fmt::format("reduce_{}({}, axes=[0, 2])", op, in));
+      all.push_back(std::move(writer).Output(*facts.Output(), sum));
+    }
+  }
+}
+
 void AddArgExtremes(const Facts& facts, const BufferFact& x, std::vector<Hypothesis>& all) {
   const int64_t outer = facts.Output()->elements;
   for (const char* op : {"argmax", "argmin"}) {
@@ -185,6 +204,7 @@ std::vector<Hypothesis> RowHypotheses(const Facts& facts) {
     }
     AddReductions(facts, *x, false, all);
     if (output.elements > 1) AddReductions(facts, *x, true, all);
+    AddChannelSums(facts, *x, all);
   }
   if (!IsFloat(output.dtype)) return all;
   if (output.has_input) inputs.push_back(&output);

@@ -31,7 +31,7 @@ std::vector<double> SortedTimes(std::span<const std::optional<double>> times) {
 
 }  // namespace
 
-Result<SearchBaseline> BaselineOf(std::span<const std::optional<double>> times) {
+Result<SearchBaseline> BaselineOf(std::span<const std::optional<double>> times, uint64_t budget) {
   const std::vector<double> sorted = SortedTimes(times);
   if (sorted.size() < 2) return Invalid("fewer than two configurations were measured");
   SearchBaseline baseline;
@@ -43,7 +43,7 @@ Result<SearchBaseline> BaselineOf(std::span<const std::optional<double>> times) 
   const auto reached = static_cast<uint64_t>(std::ranges::upper_bound(sorted, baseline.target) -
                                              sorted.begin());
   // In a random order of n values, the first of `reached` given ones is expected at this position.
-  baseline.budget = std::max<uint64_t>(1, (n + 1) / (reached + 1));
+  baseline.budget = budget > 0 ? budget : std::max<uint64_t>(1, (n + 1) / (reached + 1));
   for (uint64_t i = 1; i <= baseline.budget; ++i)
     baseline.random.push_back(ExpectedBest(sorted, i));
   return baseline;

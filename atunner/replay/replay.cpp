@@ -169,8 +169,8 @@ Status Check(const ReplayOptions& options) {
   return {};
 }
 
-Result<SearchBaseline> NamedBaseline(const RecordedSpace& space) {
-  auto baseline = BaselineOf(space.time_ms);
+Result<SearchBaseline> NamedBaseline(const RecordedSpace& space, uint64_t budget = 0) {
+  auto baseline = BaselineOf(space.time_ms, std::min(budget, space.index->size()));
   if (!baseline) baseline.error().where = space.name;
   return baseline;
 }
@@ -237,7 +237,7 @@ Result<PastRun> PastRunOn(const RecordedSpace& space, uint64_t evaluations, uint
 
 Result<NoisyRegret> ReplayWithNoise(const RecordedSpace& space, const ReplayOptions& options) {
   ATUNNER_RETURN_IF_ERROR(Check(options));
-  ATUNNER_TRY(const SearchBaseline baseline, NamedBaseline(space));
+  ATUNNER_TRY(const SearchBaseline baseline, NamedBaseline(space, options.budget));
   NoisyRegret regret;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(repeat);
@@ -262,8 +262,8 @@ Result<ReplayScore> Replay(const RecordedSpace& space, const ReplayOptions& opti
   ReplayScore score;
   score.space = space.name;
   score.size = space.index->size();
-  ATUNNER_TRY(score.baseline, NamedBaseline(space));
   ATUNNER_RETURN_IF_ERROR(Check(options));
+  ATUNNER_TRY(score.baseline, NamedBaseline(space, options.budget));
   Repeats repeats;
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(repeat);

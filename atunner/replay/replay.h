@@ -17,6 +17,8 @@ struct ReplayOptions {
   std::string strategy = "auto";
   int repeats = 30;  ///< with seeds seed, seed + 1, …
   uint64_t seed = 1;
+  /// Evaluations in place of those that random search needs to meet the target; 0: these.
+  uint64_t budget = 0;
   size_t batch = 1;  ///< configurations per Ask, as with parallel workers
   /// Replaces batches if above 0: so many configurations are asked for and still without a result
   /// whenever the strategy gets one, as with compilers that work ahead of the device.

@@ -154,6 +154,11 @@ TEST(Replay, KnownAnswersOfExhaustiveSearch) {
     EXPECT_DOUBLE_EQ(score.mean_curve[i], best);
   }
   EXPECT_FALSE(Replay(space, {.strategy = "nonsense"}, SystemClock()).has_value());
+  const ReplayOptions tenth{.strategy = "random", .repeats = 2, .budget = 24};
+  EXPECT_EQ(Replay(space, tenth, SystemClock())->mean_curve.size(), 24);
+  const ReplayOptions more{.strategy = "random", .repeats = 1, .budget = 100000};
+  EXPECT_EQ(Replay(space, more, SystemClock())->mean_curve.size(), space.index->size())
+      << "no more than there are";
 }
 
 /// Resembles a tiled kernel: threads in multiples of 32, a best amount of work per thread, a mode

@@ -32,8 +32,6 @@ std::vector<Pair> Pairs() {
        std::filesystem::directory_iterator(Path(ATUNNER_SOURCE_DIR) / "bench/classifier")) {
     std::string label = entry.path().stem().string();
     std::ranges::replace(label, '_', '-');
-    // Which updates meet at one address is not counted: atomics are named by measured values only.
-    if (label == "atomics") continue;
     const std::string text = ReadFile(entry.path(), 1 << 20).value();
     static const std::regex kTwin("(\\w+)_mended<<<");
     std::sregex_iterator match(text.begin(), text.end(), kTwin);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
+#include <limits>
+#include <thread>
 #include <utility>
 
 #include "atunner/jobs/evidence/recognised_kernels.h"
@@ -12,6 +15,20 @@ namespace atunner::jobs {
 namespace {
 
 constexpr double kLeastGain = 1.02;  // of a round
+constexpr size_t kMostThreads = 8;   // that compile and predict side by side
+
+/// Calls f(0) … f(count - 1) on several threads.
+void InParallel(size_t count, const std::function<void(size_t)>& f) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) f(i);
+  };
+  const size_t threads = std::min<size_t>(
+      {count, kMostThreads, std::max(1u, std::thread::hardware_concurrency())});
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+}
 
 }  // namespace
 
@@ -87,6 +104,7 @@ void RewriteSource::BeginRound() {
   }
   if (rewriting_gains && !ProposeRewrites(*rewritten)) return;
   if (recognised_ != nullptr && (round_ == 1 || operator_gains)) ProposeOffers(offered);
+  PredictWaiting();
   if (waiting_.empty()) stop_reason_ = fmt::format("round {} had no new idea", round_);
 }
 
@@ -98,6 +116,7 @@ bool RewriteSource::ProposeRewrites(const Digest& from) {
     return false;
   }
   kernel.profile = *std::move(profile);
+  kernel.predicted_ns = kernel.profile->estimate.time_ns;
   for (const Idea& idea : IdeasFor(kernel.kernel, spec_, *kernel.profile)) {
     if (idea.proposals.empty()) ideas_.push_back({round_, idea, "", {}, std::nullopt, {}});
     for (const rewrites::Proposal& proposal : idea.proposals) Propose(idea, proposal, from);
@@ -126,10 +145,27 @@ void RewriteSource::ProposeOffers(const std::optional<Digest>& from) {
     Candidate candidate = MakeSourceCandidate(
         offer.kernel, {std::string("recognised:") + kOperatorKernel, idea.reason, parent});
     Add(idea, offer.configuration, {}, std::move(candidate),
-        {offer.kernel, parent, 0, {}, offer.index});
+        {offer.kernel, parent, 0, {}, {}, offer.index});
   }
   waiting_.insert(waiting_.end(), std::make_move_iterator(rewrites.begin()),
                   std::make_move_iterator(rewrites.end()));
+}
+
+void RewriteSource::PredictWaiting() {
+  std::vector<RewrittenKernel*> kernels;
+  for (const Candidate& candidate : waiting_) kernels.push_back(&kernels_.at(candidate.id));
+  InParallel(kernels.size(), [&](size_t i) {
+    if (const auto profile = profiler_(kernels[i]->kernel))
+      kernels[i]->predicted_ns = profile->estimate.time_ns;
+  });
+  for (const RewrittenKernel* kernel : kernels) {
+    const std::optional<double> before = kernels_.at(*kernel->parent).predicted_ns;
+    if (before && kernel->predicted_ns)
+      ideas_[kernel->idea].idea.expected_gain = *before / *kernel->predicted_ns;
+  }
+  std::ranges::stable_sort(waiting_, {}, [&](const Candidate& candidate) {
+    return kernels_.at(candidate.id).predicted_ns.value_or(std::numeric_limits<double>::max());
+  });
 }
 
 void RewriteSource::Add(const Idea& idea, const std::string& detail,

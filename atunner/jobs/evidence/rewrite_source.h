@@ -4,6 +4,9 @@
 //         ▲                                                                        │
 //         └──────────── the fastest of them that the judge found right ◄───────────┘
 //
+// The candidates of a round are compiled and predicted first: the time model of the rewritten
+// kernel itself gives its expected gain, and the most promising is judged first.
+//
 // It ends when a round gains less than 2 %, or after kMostRounds. Where the kernel was recognised
 // as an operator, kernels of our families for it are proposed in the first round, too, and in the
 // next ones the neighbours of the fastest of them. The user's source goes on being rewritten
@@ -27,7 +30,9 @@ class RecognisedKernels;
 /// One idea of one round, in one of its forms.
 struct TriedIdea {
   int round = 0;
-  Idea idea;           ///< without its proposals
+  /// Without its proposals. The expected gain is that of this form, by the time model of its text;
+  /// where that is unknown, the gain of removing the bottleneck alone.
+  Idea idea;
   std::string detail;  ///< of the form
   rewrites::GridChange grid;
   std::optional<Digest> candidate;  ///< nullopt: it does not apply
@@ -37,9 +42,10 @@ struct TriedIdea {
 /// A kernel of the tree of rewrites.
 struct RewrittenKernel {
   RenderedKernel kernel;
-  std::optional<Digest> parent;          ///< nullopt: the user's own
-  size_t idea = 0;                       ///< index of the TriedIdea that made it
-  std::optional<LaunchProfile> profile;  ///< of those from which a round began
+  std::optional<Digest> parent;             ///< nullopt: the user's own
+  size_t idea = 0;                          ///< index of the TriedIdea that made it
+  std::optional<LaunchProfile> profile;     ///< of those from which a round began
+  std::optional<double> predicted_ns = {};  ///< nullopt: it does not compile, or not complete
   /// The configuration of the recognised operator's schedule; nullopt: the source is the user's
   std::optional<uint64_t> offered = {};
 };
@@ -73,6 +79,8 @@ class RewriteSource : public CandidateSource {
   void Propose(const Idea& idea, const rewrites::Proposal& proposal, const Digest& from);
   /// The kernels of the operator; those near `from`, if there is one.
   void ProposeOffers(const std::optional<Digest>& from);
+  /// Predicts the kernels that wait, in parallel, and puts the fastest first.
+  void PredictWaiting();
   void Add(const Idea& idea, const std::string& detail, const rewrites::GridChange& grid,
            Candidate candidate, RewrittenKernel kernel);
   std::optional<double> ObjectiveOf(const Digest& id) const;

@@ -7,24 +7,50 @@
 #include "atunner/search/strategies/forest_search.h"
 #include "atunner/search/strategies/local_search.h"
 #include "atunner/search/strategies/population.h"
+#include "atunner/search/strategies/simple_strategies.h"
 #include "atunner/search/strategies/tree_parzen.h"
 
 namespace atunner {
 namespace {
 
+/// The models in turns. Once they have found nothing better for long, more and more proposals are
+/// uniform draws: the models would not find what is best in a part of the space that they believe
+/// to be slow, and without these draws long runs fall behind random search.
 class Auto : public Ensemble {
  public:
   Auto(std::string name, std::shared_ptr<const SpaceIndex> space, SearchOptions search_options)
       : Ensemble(std::move(name), std::move(space), std::move(search_options)) {
     Add(MakeBayes, "bayes");
     Add(MakeForest, "forest");
+    Add(MakeRandom, "random");
   }
 
  protected:
-  size_t Choose() override { return asked_count() > kForestFrom && asked_count() % 3 == 0; }
+  size_t Choose() override {
+    if (random().Uniform() < UniformShare()) return kRandom;
+    return asked_count() > kForestFrom && asked_count() % 3 == 0 ? kForest : kBayes;
+  }
+
+  void OnResult(size_t, std::optional<double> log_time) override {
+    if (!log_time || *log_time >= best_) return;
+    best_ = *log_time;
+    improved_at_ = asked_count();
+  }
 
  private:
+  static constexpr size_t kBayes = 0, kForest = 1, kRandom = 2;
   static constexpr size_t kForestFrom = 20;
+  static constexpr size_t kPatience = 60;
+
+  /// A half at three times the evaluations that it took to find the best, three quarters at six.
+  double UniformShare() const {
+    const auto busy = static_cast<double>(improved_at_ + kPatience);
+    const auto asked = static_cast<double>(asked_count());
+    return asked > 3 * busy ? 1 - 1.5 * busy / asked : 0;
+  }
+
+  double best_ = INFINITY;
+  size_t improved_at_ = 0;
 };
 
 constexpr double kForget = 0.98;  // of credit, per result

@@ -136,6 +136,8 @@ const Range* RangeOf(const AllocationCache& allocations, uint64_t address);
 /// cluster.
 void OrderPeers(CoScheduledBlocks& peers);
 
+/// Counts where the lanes of an atomic meet. `floats`: it adds floating-point numbers.
+void CountAtomic(BlockState& x, const uint64_t* addresses, uint32_t mask, bool floats);
 void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32_t bytes,
                  bool store);
 /// The same for 32 lanes that access consecutive elements from `first` on.

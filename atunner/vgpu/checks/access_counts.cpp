@@ -192,6 +192,31 @@ void CountGlobal(BlockState& x, const uint64_t* addresses, uint32_t mask, uint32
   CountLanes(x, addresses, mask, bytes, store, false);
 }
 
+void CountAtomic(BlockState& x, const uint64_t* addresses, uint32_t mask, bool floats) {
+  constexpr double kFloatPasses = 2.38;  // 1.76 ns on an H200, where an integer's pass takes 0.74
+  std::array<uint64_t, kLanes> sectors, distinct;
+  std::array<uint32_t, kLanes> passes{}, lanes{};
+  size_t sector_count = 0, count = 0;
+  const auto find = [](std::array<uint64_t, kLanes>& known, size_t& size, uint64_t wanted) {
+    const auto end = known.begin() + static_cast<ptrdiff_t>(size);
+    const auto at = static_cast<size_t>(std::find(known.begin(), end, wanted) - known.begin());
+    if (at == size) known[size++] = wanted;
+    return at;
+  };
+  ForLanes(mask, [&](int l) { ++lanes[find(distinct, count, addresses[l])]; });
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t& most = passes[find(sectors, sector_count, distinct[i] / 32)];
+    most = std::max(most, lanes[i]);
+  }
+  // nvcc adds the integers of a warp that all have one address before they update memory.
+  if (!floats && count == 1) passes[0] = 1;
+  AtomicUnits& units = x.counting.total.global.atomic_units;
+  for (size_t i = 0; i < sector_count; ++i) {
+    units.Add(2 * (sectors[i] * 32 / kAtomicUnitBytes), passes[i]);
+    units.Add(2 * sectors[i] + 1, passes[i] * (floats ? kFloatPasses : 1));
+  }
+}
+
 void CountDense(BlockState& x, uint64_t first, uint32_t bytes, bool store) {
   const uint64_t end = first + uint64_t{bytes} * kLanes;
   const uint32_t wavefronts = std::max(1u, bytes / 4);

@@ -1,5 +1,6 @@
 // Atomics and reductions.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <mutex>
@@ -110,8 +111,10 @@ void Synchronise(BlockState& x, const Op& op, uint32_t lanes) {
 }
 
 template <class Bits, class F>
-void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
+void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, bool floats, F&& combine) {
   Synchronise(x, op, mask);
+  std::array<uint64_t, kLanes> addresses;
+  uint32_t in_memory = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     uint64_t address = AddressOf(x, op, l);
@@ -137,8 +140,13 @@ void AtomicLanes(BlockState& x, const Op& op, uint32_t mask, F&& combine) {
     const Bits old = Exchange<Bits>(at, global, [&](Bits v) { return combine(v, b, c); });
     if (global && op.order.polls) ObserveFlag(x, address, sizeof(Bits));
     if (op.dst != INT32_MIN) Lane<Bits>::Set(x.Slot(op.dst), l, old);
-    if (global) ++x.counting.total.global.atomics;
+    if (global) {
+      ++x.counting.total.global.atomics;
+      addresses[static_cast<size_t>(l)] = address;
+      in_memory |= 1u << l;
+    }
   }
+  if (in_memory != 0 && x.counting.enabled) CountAtomic(x, addresses.data(), in_memory, floats);
 }
 
 template <class T>
@@ -146,21 +154,21 @@ void Atomic(BlockState& x, const Op& op, uint32_t mask) {
   using Bits = std::conditional_t<sizeof(T) == 8, uint64_t,
                                   std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
   const auto what = static_cast<AtomicOp>(op.variant);
-  AtomicLanes<Bits>(x, op, mask, [what](Bits old, Bits b, Bits c) {
+  AtomicLanes<Bits>(x, op, mask, std::is_floating_point_v<T>, [what](Bits old, Bits b, Bits c) {
     return std::bit_cast<Bits>(
         Combine<T>(what, std::bit_cast<T>(old), std::bit_cast<T>(b), std::bit_cast<T>(c)));
   });
 }
 template <bool kBrain>
 void AtomicPair(BlockState& x, const Op& op, uint32_t mask) {
-  AtomicLanes<uint32_t>(x, op, mask,
+  AtomicLanes<uint32_t>(x, op, mask, true,
                         [](uint32_t old, uint32_t b, uint32_t) { return AddPair<kBrain>(old, b); });
 }
 
 /// One 16-bit float.
 template <bool kBrain>
 void AtomicHalf(BlockState& x, const Op& op, uint32_t mask) {
-  AtomicLanes<uint16_t>(x, op, mask, [](uint16_t old, uint16_t b, uint16_t) {
+  AtomicLanes<uint16_t>(x, op, mask, true, [](uint16_t old, uint16_t b, uint16_t) {
     return static_cast<uint16_t>(AddPair<kBrain>(old, b));
   });
 }

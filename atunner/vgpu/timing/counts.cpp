@@ -120,6 +120,7 @@ void ScaleElements(Array& sums, double times) {
 
 Counts Scaled(Counts counts, double times) {
   for (const auto field : kGlobalSums) Scale(counts.global.*field, times);
+  counts.global.atomic_units.Scale(times);
   for (const auto field : kSharedSums) Scale(counts.shared.*field, times);
   for (const auto field : kSums) Scale(counts.*field, times);
   for (double* sum : {&counts.tensor.flops, &counts.tensor.mma_work, &counts.tensor.wgmma_work})
@@ -134,6 +135,7 @@ Counts Scaled(Counts counts, double times) {
 GlobalCounts& GlobalCounts::operator+=(const GlobalCounts& other) {
   for (const auto field : kGlobalSums) this->*field += other.*field;
   common_load_sectors = std::max(common_load_sectors, other.common_load_sectors);
+  atomic_units += other.atomic_units;
   return *this;
 }
 SharedCounts& SharedCounts::operator+=(const SharedCounts& other) {

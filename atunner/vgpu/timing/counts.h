@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "atunner/vgpu/timing/atomic_units.h"
 #include "atunner/vgpu/timing/op_cost.h"
 
 namespace atunner::vgpu {
@@ -42,6 +43,7 @@ struct GlobalCounts {
   uint64_t wavefronts = 0;       ///< cycles of the load/store unit
   uint64_t late_wavefronts = 0;  ///< further cycles for requests whose data is not yet in L1
   uint64_t atomics = 0;          ///< lanes
+  AtomicUnits atomic_units;      ///< where they meet
 
   GlobalCounts& operator+=(const GlobalCounts& other);
 };

@@ -46,6 +46,9 @@ double SpillClk(const DeviceProfile& profile, const Calibration& calibration,
 uint64_t L1SectorsPerBlock(const DeviceProfile& profile, const KernelResources& resources,
                            const LaunchShape& shape, const Occupancy& occupancy);
 
+/// Time in ns of the atomic updates that wait for each other in L2.
+double AtomicNs(const EstimateInput& input);
+
 /// Parts that are not marked overlapped add up to time_ns.
 Estimate EstimateTime(const EstimateInput& input);
 

@@ -189,6 +189,29 @@ TEST(Estimate, BulkCopiesReadAgainFromL2) {
       << "most of it comes from L2";
 }
 
+TEST(Estimate, UpdatesOfOneAddressWaitForEachOther) {
+  const double without = Time(Streaming());
+  const auto with = [](uint64_t units, uint32_t blocks) {
+    EstimateInput in = Streaming();
+    for (uint64_t block = 0; block < 10; ++block) {
+      for (uint64_t i = 0; i < 256; ++i)
+        in.counts.global.atomic_units.Add(i % units + (blocks == 1 ? 1000 * block : 0), 32);
+      in.counts.global.atomic_units.EndBlock();
+    }
+    return in;
+  };
+  const EstimateInput shared = with(1, 10);
+  EXPECT_GT(Time(shared), 1320 * 256 * 32 * 0.5) << "half a ns each, at least";
+  EXPECT_EQ(EstimateTime(shared).limiter, "atomics");
+  EXPECT_LT(Time(with(256, 10)), 0.1 * Time(shared)) << "spread over memory";
+  EXPECT_LT(Time(with(1, 1)), 1.5 * without) << "each block has an address of its own";
+  EXPECT_NEAR(AtomicNs(shared) / AtomicNs(with(2, 10)), 2, 1e-9);
+  Counts both = shared.counts;
+  both += shared.counts;
+  EXPECT_NEAR(both.global.atomic_units.MostPasses(1),
+              2 * shared.counts.global.atomic_units.MostPasses(1), 1e-6);
+}
+
 TEST(Estimate, WhatIsUpdatedIsReadAndWritten) {
   EstimateInput in = Streaming();
   in.counts.global.updated_sectors = in.counts.global.unique_store_sectors;

@@ -360,6 +360,7 @@ void FinishBlock(BlockState& x) {
         std::popcount(sectors & x.counting.load_sectors.SectorsOf(line)));
   });
   x.counting.common_sectors.Meet(x.counting.load_sectors);
+  x.counting.total.global.atomic_units.EndBlock();
   x.counting.load_sectors.Clear();
   x.counting.store_sectors.Clear();
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -24,6 +25,7 @@ struct SearchBenchFlags {
   std::vector<std::string> strategies = {"auto"};
   int repeats = 30;
   uint64_t seed = 1;
+  std::string budget;  ///< evaluations, or a share of the space: "200", "5%"
   size_t batch = 1;
   size_t ahead = 0;
   bool transfer = false;       ///< with and without the run of another space of the same kernel
@@ -34,6 +36,26 @@ struct SearchBenchFlags {
 };
 
 constexpr size_t kPlotColumns = 40;
+
+/// The evaluations that `--budget` grants on a space; 0 without the flag.
+uint64_t BudgetOn(const SearchBenchFlags& flags, const RecordedSpace& space) {
+  if (flags.budget.empty()) return 0;
+  const double number = std::stod(flags.budget);
+  const auto size = static_cast<double>(space.index->size());
+  const double wanted = flags.budget.ends_with('%') ? size * number / 100 : number;
+  return static_cast<uint64_t>(std::clamp(std::ceil(wanted), 1.0, size));
+}
+
+/// "" if a text is a number of evaluations or a percentage of a space, else what is wrong.
+std::string BudgetProblem(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const bool percent = std::string_view(rest, end) == "%";
+  const bool is_number = error == std::errc() && (rest == end || percent) && number > 0;
+  if (is_number && (!percent || number <= 100)) return "";
+  return "'" + text + "' is no budget: give evaluations or a share of the space, as 200 or 5%";
+}
 
 /// The score evaluation by evaluation, as a row of blocks: empty is random search or worse, full
 /// the best found.
@@ -126,7 +148,8 @@ struct TransferScores {
 /// The mean score on `space`, with the run on `from` if there is one.
 Result<double> TransferScore(const SearchBenchFlags& flags, const RecordedSpace& space,
                              const RecordedSpace* from, bool reversed) {
-  ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
+  ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, BudgetOn(flags, space),
+                        flags.batch};
   if (from != nullptr) {
     ATUNNER_TRY(PastRun run, PastRunOn(*from, kPastEvaluations, flags.seed, reversed));
     options.prior = Prior::Make(space.index, std::vector{std::move(run)}, flags.seed);
@@ -193,7 +216,8 @@ Result<int> BenchNoise(const SearchBenchFlags& flags, const Common& common,
                "finalists");
   double sums[2] = {};
   for (const RecordedSpace& space : spaces) {
-    ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed, flags.batch};
+    ReplayOptions options{flags.strategies.front(), flags.repeats, flags.seed,
+                          BudgetOn(flags, space), flags.batch};
     options.noise = flags.noise;
     ATUNNER_TRY(const NoisyRegret regret, ReplayWithNoise(space, options));
     rows.push_back({{"space", space.name},
@@ -301,7 +325,8 @@ class ScoreBench {
 
  private:
   Status Score(const RecordedSpace& space, size_t s) {
-    ReplayOptions options{strategies_[s], flags_.repeats, flags_.seed, flags_.batch};
+    ReplayOptions options{strategies_[s], flags_.repeats, flags_.seed, BudgetOn(flags_, space),
+                          flags_.batch};
     options.ahead = flags_.ahead;
     ATUNNER_TRY(options.policy, left_out_.For(space));
     ATUNNER_TRY(const ReplayScore score, Replay(space, options, SystemClock()));
@@ -369,6 +394,10 @@ void AddSearch(CLI::App* verb, SearchBenchFlags& flags) {
   verb->add_option("--repeats", flags.repeats, "runs per space, each with its own seed")
       ->check(CLI::Range(1, 10000));
   verb->add_option("--seed", flags.seed, "seed of the first run")->check(NotNegative());
+  verb->add_option("--budget", flags.budget,
+                   "evaluations of a run, as 200, or a share of the space, as 5%; without it, as "
+                   "many as random search needs to meet the target")
+      ->check(BudgetProblem);
   verb->add_option("--batch", flags.batch, "configurations asked for at once")
       ->check(CLI::Range(1, 10000));
   verb->add_option("--ahead", flags.ahead,
