@@ -113,7 +113,7 @@ void Replacer::Refuse(Match& match, Verdict verdict, const std::string& reason) 
 
 std::vector<SymbolPair> Replacer::SymbolsOf(const ProgramKernel& kernel, Module tuned) const {
   std::vector<SymbolPair> pairs;
-  for (const ModuleSymbol& symbol : kernel.module->symbols) {
+  for (const ModuleSymbol& symbol : kernel.symbols) {
     SymbolPair pair{.constant = symbol.constant};
     size_t bytes = 0;
     if (driver_.cuModuleGetGlobal_v2(&pair.tuned, &bytes, tuned, symbol.name.c_str()) == 0 &&
@@ -265,10 +265,50 @@ int Replacer::Launch(ProgramKernel& kernel, const LaunchCall& call, const Origin
   return LaunchTuned(*match, kept, call);
 }
 
-void Replacer::CountGraph(const std::vector<GraphKernel>& kernels) {
-  for (const GraphKernel& one : kernels) {
-    if (const Match* match = Find(*one.kernel, one.configuration)) ++ReportOf(*match).in_graphs;
+bool Replacer::Wants(const ProgramGraph& graph) {
+  return std::ranges::any_of(graph.steps(), [&](const GraphStep& step) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    const Match* match = one != nullptr ? Find(*one->kernel, one->configuration) : nullptr;
+    return match != nullptr && !match->accepted && !match->refused;
+  });
+}
+
+Replaced Replacer::ReplacedBy(const KernelStep& step) {
+  Match* match = Find(*step.kernel, step.configuration);
+  if (match == nullptr || !match->accepted) return {};
+  const auto tuned = TunedOf(*match, *step.kernel);
+  if (!tuned) return {};
+  return {*tuned, match->launch->to};
+}
+
+void Replacer::CountGraph(const ProgramGraph& graph, bool replaced) {
+  for (const GraphStep& step : graph.steps()) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    const Match* match = one != nullptr ? Find(*one->kernel, one->configuration) : nullptr;
+    if (match == nullptr) continue;
+    AppliedLaunch& report = ReportOf(*match);
+    if (replaced || match->refused) ++report.launches;
+    if (replaced && match->accepted) ++report.replaced;
+    if (replaced || match->refused) continue;
+    ++report.in_graphs;
+    report.reason = graph.obstacle();
   }
+}
+
+int Replacer::LaunchGraph(ProgramGraph& graph, TunedGraph& tuned, Stream stream,
+                          const OriginalLaunch& original, Lock& lock) {
+  const auto choose = [this](const KernelStep& step) { return ReplacedBy(step); };
+  const bool any = std::ranges::any_of(graph.steps(), [&](const GraphStep& step) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    return one != nullptr && choose(*one).tuned != nullptr;
+  });
+  const bool may = any && graph.obstacle().empty();
+  if (may && !tuned.Prepare(graph, choose))
+    graph.AddObstacle("CUDA does not take the tuned kernel into its graph");
+  const bool replaced = may && graph.obstacle().empty();
+  CountGraph(graph, replaced);
+  lock.unlock();
+  return replaced ? driver_.cuGraphLaunch(tuned.exec(), stream) : original();
 }
 
 void Replacer::OnReset() {

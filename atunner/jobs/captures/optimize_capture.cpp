@@ -46,19 +46,26 @@ std::string FolderName(const std::string& readable) {
 uint32_t CeilDiv(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
 /// The tuned configuration of a launch whose own one is `from`, when the tuned launch became `to`:
-/// along axes where the grid changed, blocks of the new size cover the same threads.
+/// along axes where the grid changed, blocks of the new size cover the same threads, or the grid of
+/// a grid-stride loop grows in the same proportion.
 capture::LaunchConfiguration Scaled(const capture::LaunchConfiguration& from,
                                     const capture::LaunchConfiguration& tuned_from,
                                     const capture::LaunchConfiguration& to) {
   capture::LaunchConfiguration scaled = from;
   scaled.block = to.block;
   const auto extent = [](uint32_t grid, uint32_t block, uint32_t tuned_grid, uint32_t to_grid,
-                         uint32_t to_block) {
-    return tuned_grid == to_grid ? grid : CeilDiv(uint64_t{grid} * block, to_block);
+                         uint32_t tuned_block, uint32_t to_block) {
+    if (tuned_grid == to_grid) return grid;
+    const bool covers = CeilDiv(uint64_t{tuned_grid} * tuned_block, to_block) == to_grid;
+    return covers ? CeilDiv(uint64_t{grid} * block, to_block)
+                  : CeilDiv(uint64_t{grid} * to_grid, tuned_grid);
   };
-  scaled.grid = {extent(from.grid.x, from.block.x, tuned_from.grid.x, to.grid.x, to.block.x),
-                 extent(from.grid.y, from.block.y, tuned_from.grid.y, to.grid.y, to.block.y),
-                 extent(from.grid.z, from.block.z, tuned_from.grid.z, to.grid.z, to.block.z)};
+  scaled.grid = {extent(from.grid.x, from.block.x, tuned_from.grid.x, to.grid.x, tuned_from.block.x,
+                        to.block.x),
+                 extent(from.grid.y, from.block.y, tuned_from.grid.y, to.grid.y, tuned_from.block.y,
+                        to.block.y),
+                 extent(from.grid.z, from.block.z, tuned_from.grid.z, to.grid.z, tuned_from.block.z,
+                        to.block.z)};
   if (from.shared_bytes == tuned_from.shared_bytes) scaled.shared_bytes = to.shared_bytes;
   return scaled;
 }
