@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,9 @@ namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+/// A source that took so long to be refused by the compiler is not tried for other kernels, e.g.
+/// one with the headers of Thrust.
+constexpr double kSlowCompilation = 5;
 constexpr double kShapeSeconds = 30;  // of the judge for one further shape
 
 std::string FolderName(const std::string& readable) {
@@ -156,6 +160,11 @@ class CaptureTuner {
     source_.clear();
     std::string reason = "no source is known: build the program with -lineinfo, or name the file";
     for (const Path& file : SourceFiles(kernel, captured)) {
+      if (const auto known = refused_.find(file); known != refused_.end()) {
+        reason = known->second;
+        continue;
+      }
+      const double begun = services_.clock.Now();
       UserKernel sourced = kernel;
       const Status used = Read(file, captured.readable, sourced);
       const Status compiled = used ? Compiles(sourced) : used;
@@ -165,6 +174,7 @@ class CaptureTuner {
         return sourced;
       }
       reason = compiled.error().ToString();
+      if (used && services_.clock.Now() - begun > kSlowCompilation) refused_[file] = reason;
     }
     UserKernel as_it_is = kernel;
     as_it_is.notes.push_back("tuned without its source: " + reason);
@@ -321,7 +331,8 @@ class CaptureTuner {
   const EventSink& events_;
   std::stop_token stop_;
   std::unique_ptr<Compiler> compiler_;
-  Path source_;             ///< of the kernel that is tuned; empty: its PTX
+  std::map<Path, std::string> refused_;  ///< sources that do not compile by themselves, and why
+  Path source_;                          ///< of the kernel that is tuned; empty: its PTX
   double ends_ = kNoLimit;  ///< time of the clock after which no other shapes are judged
 };
 
@@ -356,7 +367,7 @@ Result<std::vector<KernelShare>> Chosen(const OptimizeCaptureRequest& request,
 
 std::string OutOfTime(const KernelShare& share, const Budget& budget) {
   return fmt::format(
-      "not tuned: the {:.0f} s went to kernels that take more of the program's time (this one "
+      "the {:.0f} s went to kernels that take more of the program's time (this one "
       "takes {:.1f} %); a longer budget, or tuning this kernel alone, reaches it",
       *budget.seconds, 100 * share.share);
 }
