@@ -97,6 +97,9 @@ std::vector<GraphNode> ProgramGraph::Ordered(Graph graph) {
   std::vector<GraphNode> ordered;
   std::ranges::copy_if(nodes, std::back_inserter(ordered),
                        [&](GraphNode node) { return !waits.contains(node); });
+  const bool forks = std::ranges::any_of(after,
+                                         [](const auto& one) { return one.second.size() > 1; });
+  in_sequence_ = in_sequence_ && ordered.size() <= 1 && !forks;
   for (size_t i = 0; i < ordered.size(); ++i) {
     for (const GraphNode next : after[ordered[i]]) {
       if (--waits[next] == 0) ordered.push_back(next);

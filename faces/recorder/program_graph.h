@@ -65,6 +65,8 @@ class ProgramGraph {
     if (obstacle_.empty()) obstacle_ = why;
   }
   Graph copy() const { return copy_; }
+  /// True if each node waits for the one before, so that no two run at the same time.
+  bool in_sequence() const { return in_sequence_; }
   /// Calls of cuGraphExecUpdate.
   int updates = 0;
 
@@ -93,6 +95,7 @@ class ProgramGraph {
   std::vector<GraphStep> steps_;
   std::string obstacle_;
   Graph copy_ = nullptr;
+  bool in_sequence_ = true;
 };
 
 }  // namespace atunner::recorder

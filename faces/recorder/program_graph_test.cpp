@@ -61,6 +61,7 @@ TEST_F(Graphs, StepsFollowTheEdgesAndKeepTheirArguments) {
   const ProgramGraph graph(driver_, code_, graph_.handle(), false);
   for (int& argument : arguments_) argument = 0;  // the program destroys the graph
   EXPECT_EQ(graph.obstacle(), "");
+  EXPECT_FALSE(graph.in_sequence()) << "the first node has two edges";
   EXPECT_THAT(ArgumentsOf(graph), ElementsAre(1, 2, 3));
   const auto& kernel = std::get<KernelStep>(graph.steps()[0].work);
   EXPECT_EQ(kernel.kernel->name, "f");
@@ -76,6 +77,7 @@ TEST_F(Graphs, AChildGraphsStepsStandInItsPlace) {
   graph_.edges = {{before, inside}, {inside, after}};
   const ProgramGraph graph(driver_, code_, graph_.handle(), true);
   EXPECT_EQ(graph.obstacle(), "");
+  EXPECT_TRUE(graph.in_sequence());
   EXPECT_THAT(ArgumentsOf(graph), ElementsAre(1, 2, 3, 4));
   EXPECT_NE(graph.steps()[1].copy_graph, graph.steps()[0].copy_graph);
 }

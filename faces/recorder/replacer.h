@@ -67,7 +67,7 @@ class Replacer {
   /// What a kernel of a graph is replaced by.
   Replaced ReplacedBy(const KernelStep& step);
   /// Counts the launches of a graph's kernels. `replaced`: by the tuned kernels if there are.
-  void CountGraph(const ProgramGraph& graph, bool replaced);
+  void CountGraph(const ProgramGraph& graph, bool replaced, const TunedGraph::Choose& choose);
   std::vector<SymbolPair> SymbolsOf(const ProgramKernel& kernel, Module tuned) const;
   int LaunchTuned(const Match& match, const TunedKernel& tuned, const LaunchCall& call) const;
   int Compare(Match& match, const ProgramKernel& kernel, const LaunchCall& call,

@@ -92,8 +92,7 @@ void Session::OnInstantiate(GraphExec exec, Graph graph) {
 }
 
 void Session::OnGraphUpdate(GraphExec exec, Graph graph) {
-  constexpr int kMostUpdates =
-      16;  // each time the graph is read, and instantiated again by `apply`
+  constexpr int kMostUpdates = 16;  // after each the graph is read again
   const Lock lock(mutex);
   Executable* known = Find(exec);
   if (known == nullptr) return;
