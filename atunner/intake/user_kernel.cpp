@@ -83,6 +83,10 @@ class UserTemplate : public ScheduleTemplate {
         case Injection::Kind::kReplace:
           replacements.push_back({injection.offset, injection.length, value});
           break;
+        case Injection::Kind::kUnroll:
+          if (Truthy(configuration.values[i]))
+            replacements.push_back({injection.offset, 0, "_Pragma(\"unroll " + value + "\") "});
+          break;
         case Injection::Kind::kOption:
           if (Truthy(configuration.values[i])) source.options.push_back(injection.option + value);
           break;

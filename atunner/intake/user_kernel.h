@@ -43,6 +43,7 @@ struct Injection {
     kDefine,   ///< -Dname=value
     kReplace,  ///< the value replaces `length` bytes of the source at `offset`
     kLaunch,   ///< not in the source, only in the launch and the entry's name
+    kUnroll,   ///< a pragma at `offset`, before a loop, unrolls it so often; 0 = no pragma
     kOption,   ///< compiler option `option` + value, e.g. --maxrregcount=64; 0 = no option
   };
   Kind kind = Kind::kDefine;

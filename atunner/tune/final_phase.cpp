@@ -16,6 +16,8 @@ namespace {
 // How many trials are verified beyond the finalists until one passes.
 constexpr size_t kMaxVerifiedAgain = 5;
 constexpr double kLaunchTimeoutSeconds = 60;
+// With a budget of seconds, finalists beyond the first that passes have so long, s.
+constexpr double kMostSeconds = 15;
 
 }  // namespace
 
@@ -135,10 +137,16 @@ Status FinalPhase::Run() {
   ATUNNER_RETURN_IF_ERROR(
       context_.judge.Begin({context_.spec(), context_.request.FinalSeed(), kLaunchTimeoutSeconds}));
   size_t survived = 0;
+  const std::optional<double>& budget = context_.request.budget.seconds;
+  const double begun = context_.clock.Now();
+  const auto late = [&] {
+    return budget && context_.clock.Now() - begun > std::min(kMostSeconds, *budget / 2);
+  };
   // A trial that fails now passed the screening by mistake. The search for one that does not fail
   // goes on until one is found.
   const auto enough = [&](size_t tried) {
-    return survived == finalists || (survived > 0 && tried >= finalists + kMaxVerifiedAgain);
+    return survived == finalists ||
+           (survived > 0 && (tried >= finalists + kMaxVerifiedAgain || late()));
   };
   for (size_t i = 0; i < ranking.size() && !enough(i); ++i) {
     ATUNNER_TRY(std::optional<Finalist> finalist, Examine(*ranking[i]));

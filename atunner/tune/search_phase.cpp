@@ -22,6 +22,10 @@ constexpr double kFirstAhead = 4;
 constexpr double kSlack = 1.5;        // compile times vary
 constexpr double kMostPerThread = 2;  // one compiling, one waiting for the judge
 constexpr std::chrono::milliseconds kPoll{1};
+// What a baseline takes beyond this counts as searching, s.
+constexpr double kFreeBaselineSeconds = 5;
+// The search keeps this part of its seconds in any case.
+constexpr double kLeastOfBudget = 0.25;
 
 }  // namespace
 
@@ -40,14 +44,21 @@ std::string SearchPhase::StopReason() const {
   const Budget& budget = request_.budget;
   if (budget.trials && static_cast<int64_t>(result_.trials.size()) >= *budget.trials)
     return "trial budget spent";
-  // The time of the baseline does not count: a plain kernel of half a second would leave nothing of
-  // a short budget. The first candidate, which is the schedule's own choice, is always awaited,
-  // although others may be compiled sooner.
-  const bool is_late = budget.seconds && context_.log.RunSeconds() - started_ >= *budget.seconds;
+  // A short baseline does not count: a plain kernel of half a second would leave nothing of a short
+  // budget. The first candidate, which is the schedule's own choice, is always awaited, although
+  // others may be compiled sooner.
+  const bool is_late = budget.seconds &&
+                       context_.log.RunSeconds() - started_ >= SecondsOf(*budget.seconds);
   if (is_late && !proposals_.awaits_first()) return "time budget spent";
   const auto best = request_.MinimisesTimeAlone() ? context_.log.BestNs() : std::nullopt;
   if (best && *best <= kCloseToFloor * result_.floor_ns) return "within 4 % of the physical floor";
   return "";
+}
+
+/// The seconds of the budget that are left to the search.
+double SearchPhase::SecondsOf(double budget) const {
+  const double beyond = std::max(0.0, started_ - kFreeBaselineSeconds);
+  return std::max(kLeastOfBudget * budget, budget - beyond);
 }
 
 /// How many candidates are compiled ahead of the judges: as many as compiling needs to keep up with

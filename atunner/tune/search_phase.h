@@ -67,6 +67,7 @@ class SearchPhase {
 
  private:
   std::string StopReason() const;
+  double SecondsOf(double budget) const;
   size_t Depth() const;
   size_t Room() const;
   JudgeOrder ScreeningOrder() const;

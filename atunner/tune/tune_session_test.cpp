@@ -243,8 +243,18 @@ TEST_F(TuneSessionTest, TheTimeBudgetEndsTheLoopAfterTheTrialThatSpendsIt) {
   const TuneResult result = Tune(Schedule(50));
   EXPECT_EQ(result.stop_reason, "time budget spent");
   EXPECT_EQ(result.trials.size(), 4u);
-  EXPECT_DOUBLE_EQ(result.seconds, 70) << "four trials and three finalists";
-  EXPECT_DOUBLE_EQ(result.judge_seconds, 70);
+  EXPECT_DOUBLE_EQ(result.seconds, 60) << "four trials and two finalists, whose time was up then";
+  EXPECT_DOUBLE_EQ(result.judge_seconds, 60);
+}
+
+// A user's kernel took 60 s on a busy machine, so that a budget of 10 s became two minutes.
+TEST_F(TuneSessionTest, ALongBaselineTakesFromTheSearch) {
+  judge_.seconds = 10;
+  request_.budget.seconds = 35;
+  const TuneResult result = Tune(Schedule(50, true));
+  EXPECT_EQ(result.trials.size(), 3u) << "of 35 s the baseline takes what it needs beyond 5";
+  judge_.seconds = 100;
+  EXPECT_EQ(Tune(Schedule(50, true)).trials.size(), 1u);
 }
 
 // A search of a second on a busy machine ended with a kernel that was slower than the schedule's

@@ -18,6 +18,10 @@ constexpr double kLimitSeconds = 10;
 /// examined with few inputs rather than not at all.
 constexpr double kInputsSeconds = 4;
 
+/// Time limit of a launch: the end of the run waits for the kernel to beat, which is examined in
+/// the background.
+constexpr double kLaunchSeconds = 8;
+
 /// A task of so many bytes is executed there at its own size.
 constexpr double kSmallBytes = 4 << 20;
 
@@ -60,7 +64,7 @@ void VirtualCheck::Begin(const KernelSpec& spec, uint64_t seed,
 
 std::string VirtualCheck::Prepare(const KernelSpec& spec,
                                   const std::optional<CandidateKernel>& plain) {
-  if (const Status begun = judge_->Begin({spec, seed_, 20}); !begun)
+  if (const Status begun = judge_->Begin({spec, seed_, kLaunchSeconds}); !begun)
     return begun.error().ToString();
   if (!plain) return "";
   Verdict verdict;

@@ -1,5 +1,7 @@
 // The functions of CUDA's driver interface that the library puts in front of the real ones. Each
 // calls its original, and tells the session what happened.
+#include <cstddef>
+#include <cstring>
 #include <iterator>
 
 #include "atunner/base/files.h"
@@ -109,6 +111,24 @@ int Instantiated(int code, const GraphExec* exec, Graph graph) {
   return code;
 }
 
+/// `known_bytes`: of the parameters, which have become longer.
+int ChangedKernel(int code, GraphExec exec, GraphNode node, const void* params,
+                  size_t known_bytes) {
+  if (code != atunner::cuda::kSuccess) return code;
+  KernelNodeParams all{};
+  std::memcpy(&all, params, known_bytes);
+  Session::Get().OnKernelNode(exec, node, all);
+  return code;
+}
+int ChangedOther(int code, GraphExec exec) {
+  if (code == atunner::cuda::kSuccess) Session::Get().OnOtherNode(exec);
+  return code;
+}
+int Updated(int code, GraphExec exec, Graph graph) {
+  if (code == atunner::cuda::kSuccess) Session::Get().OnGraphUpdate(exec, graph);
+  return code;
+}
+
 LaunchConfiguration ConfigurationOf(const LaunchConfig& config) {
   LaunchConfiguration configuration{{config.grid_x, config.grid_y, config.grid_z},
                                     {config.block_x, config.block_y, config.block_z},
@@ -129,6 +149,11 @@ LaunchConfiguration ConfigurationOf(const LaunchConfig& config) {
 template <class Original>
 int Launched(const LaunchCall& call, const Original& run) {
   return Session::Get().Launch(call, OriginalLaunch(run));
+}
+
+template <class Original>
+int LaunchedGraph(GraphExec exec, Stream stream, const Original& run) {
+  return Session::Get().LaunchGraph(exec, stream, OriginalLaunch(run));
 }
 
 }  // namespace
@@ -350,12 +375,51 @@ int cuGraphInstantiateWithParams_ptsz(GraphExec* exec, Graph graph, void* params
   return Instantiated(Call<&cuGraphInstantiateWithParams_ptsz>(exec, graph, params), exec, graph);
 }
 int cuGraphLaunch(GraphExec exec, Stream stream) {
-  Session::Get().OnGraphLaunch(exec);
-  return Call<&cuGraphLaunch>(exec, stream);
+  return LaunchedGraph(exec, stream, [&] { return Call<&cuGraphLaunch>(exec, stream); });
 }
 int cuGraphLaunch_ptsz(GraphExec exec, Stream stream) {
-  Session::Get().OnGraphLaunch(exec);
-  return Call<&cuGraphLaunch_ptsz>(exec, stream);
+  return LaunchedGraph(exec, PerThread(stream),
+                       [&] { return Call<&cuGraphLaunch_ptsz>(exec, stream); });
+}
+int cuGraphExecKernelNodeSetParams(GraphExec exec, GraphNode node, const void* params) {
+  return ChangedKernel(Call<&cuGraphExecKernelNodeSetParams>(exec, node, params), exec, node,
+                       params, offsetof(KernelNodeParams, kernel));
+}
+int cuGraphExecKernelNodeSetParams_v2(GraphExec exec, GraphNode node, const void* params) {
+  return ChangedKernel(Call<&cuGraphExecKernelNodeSetParams_v2>(exec, node, params), exec, node,
+                       params, sizeof(KernelNodeParams));
+}
+int cuGraphExecUpdate(GraphExec exec, Graph graph, GraphNode* node, int* result) {
+  return Updated(Call<&cuGraphExecUpdate>(exec, graph, node, result), exec, graph);
+}
+int cuGraphExecUpdate_v2(GraphExec exec, Graph graph, void* result) {
+  return Updated(Call<&cuGraphExecUpdate_v2>(exec, graph, result), exec, graph);
+}
+int cuGraphExecMemcpyNodeSetParams(GraphExec exec, GraphNode node, const void* params,
+                                   Context context) {
+  return ChangedOther(Call<&cuGraphExecMemcpyNodeSetParams>(exec, node, params, context), exec);
+}
+int cuGraphExecMemsetNodeSetParams(GraphExec exec, GraphNode node, const void* params,
+                                   Context context) {
+  return ChangedOther(Call<&cuGraphExecMemsetNodeSetParams>(exec, node, params, context), exec);
+}
+int cuGraphExecHostNodeSetParams(GraphExec exec, GraphNode node, const void* params) {
+  return ChangedOther(Call<&cuGraphExecHostNodeSetParams>(exec, node, params), exec);
+}
+int cuGraphExecChildGraphNodeSetParams(GraphExec exec, GraphNode node, Graph child) {
+  return ChangedOther(Call<&cuGraphExecChildGraphNodeSetParams>(exec, node, child), exec);
+}
+int cuGraphExecEventRecordNodeSetEvent(GraphExec exec, GraphNode node, Event event) {
+  return ChangedOther(Call<&cuGraphExecEventRecordNodeSetEvent>(exec, node, event), exec);
+}
+int cuGraphExecEventWaitNodeSetEvent(GraphExec exec, GraphNode node, Event event) {
+  return ChangedOther(Call<&cuGraphExecEventWaitNodeSetEvent>(exec, node, event), exec);
+}
+int cuGraphExecNodeSetParams(GraphExec exec, GraphNode node, void* params) {
+  return ChangedOther(Call<&cuGraphExecNodeSetParams>(exec, node, params), exec);
+}
+int cuGraphNodeSetEnabled(GraphExec exec, GraphNode node, unsigned enabled) {
+  return ChangedOther(Call<&cuGraphNodeSetEnabled>(exec, node, enabled), exec);
 }
 int cuGraphExecDestroy(GraphExec exec) {
   Session::Get().OnGraphDestroy(exec);
@@ -432,6 +496,18 @@ const Intercepted kIntercepted[] = {
     ATUNNER_INTERCEPTED(cuGraphInstantiateWithParams_ptsz),
     ATUNNER_INTERCEPTED(cuGraphLaunch),
     ATUNNER_INTERCEPTED(cuGraphLaunch_ptsz),
+    ATUNNER_INTERCEPTED(cuGraphExecKernelNodeSetParams),
+    ATUNNER_INTERCEPTED(cuGraphExecKernelNodeSetParams_v2),
+    ATUNNER_INTERCEPTED(cuGraphExecUpdate),
+    ATUNNER_INTERCEPTED(cuGraphExecUpdate_v2),
+    ATUNNER_INTERCEPTED(cuGraphExecMemcpyNodeSetParams),
+    ATUNNER_INTERCEPTED(cuGraphExecMemsetNodeSetParams),
+    ATUNNER_INTERCEPTED(cuGraphExecHostNodeSetParams),
+    ATUNNER_INTERCEPTED(cuGraphExecChildGraphNodeSetParams),
+    ATUNNER_INTERCEPTED(cuGraphExecEventRecordNodeSetEvent),
+    ATUNNER_INTERCEPTED(cuGraphExecEventWaitNodeSetEvent),
+    ATUNNER_INTERCEPTED(cuGraphExecNodeSetParams),
+    ATUNNER_INTERCEPTED(cuGraphNodeSetEnabled),
     ATUNNER_INTERCEPTED(cuGraphExecDestroy),
     ATUNNER_INTERCEPTED(cuGetProcAddress),
     ATUNNER_INTERCEPTED(cuGetProcAddress_v2),

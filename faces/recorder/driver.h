@@ -9,6 +9,7 @@
 
 namespace atunner::recorder {
 
+using cuda::ArrayCopy;
 using cuda::Context;
 using cuda::DevicePointer;
 using cuda::Event;
@@ -24,7 +25,19 @@ using GraphExec = struct GraphExecTag*;
 
 constexpr int kComputeCapabilityMajor = cuda::kComputeCapabilityMajor;
 constexpr int kComputeCapabilityMinor = cuda::kComputeCapabilityMinor;
-constexpr int kNodeOfKernel = 0, kNodeOfGraph = 4;  // CUgraphNodeType
+using HostFunction = void (*)(void*);
+
+/// CUgraphNodeType
+enum class NodeType : int {
+  kKernel = 0,
+  kMemcpy = 1,
+  kMemset = 2,
+  kHost = 3,
+  kGraph = 4,
+  kEmpty = 5,
+  kWaitEvent = 6,
+  kRecordEvent = 7,
+};
 
 struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   Function function;
@@ -35,6 +48,19 @@ struct KernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
   Context context;
 };
 static_assert(sizeof(KernelNodeParams) == 72);
+
+struct MemsetNodeParams {  // CUDA_MEMSET_NODE_PARAMS_v1
+  DevicePointer to;
+  size_t pitch;
+  unsigned value, element_bytes;
+  size_t width, height;  ///< elements, rows
+};
+static_assert(sizeof(MemsetNodeParams) == 40);
+
+struct HostNodeParams {  // CUDA_HOST_NODE_PARAMS_v1
+  HostFunction function;
+  void* argument;
+};
 
 /// A pointer is null if the driver does not have the function.
 struct Driver {

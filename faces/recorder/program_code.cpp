@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,35 @@ size_t BytesOfImage(const char* image) {
 /// A text of printf or assert, which only the module itself can find.
 bool IsLiteral(const std::string& name) {
   return name.starts_with('$') || name.starts_with("__unnamed_");
+}
+
+/// Adds the names that an operand names.
+void AddNames(const ptx::Operand& operand, std::vector<std::string>& names) {
+  if (!operand.name.empty()) names.push_back(operand.name);
+  for (const ptx::Operand& element : operand.elements) AddNames(element, names);
+}
+
+/// Names of functions and variables that a kernel may reach: those that it names, and those that
+/// they name.
+std::set<std::string> ReachedFrom(const ptx::ValidModule& module, const std::string& kernel) {
+  std::set<std::string> reached;
+  std::vector<std::string> open{kernel};
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    if (!reached.insert(name).second) continue;
+    if (const ptx::Function* function = module.Find(name)) {
+      for (const ptx::Instruction& instruction : function->body) {
+        for (const ptx::Operand& operand : instruction.operands) AddNames(operand, open);
+      }
+    }
+    for (const auto* variables : {&module.globals(), &module.constants()}) {
+      const auto variable = std::ranges::find(*variables, name, &ptx::Variable::name);
+      if (variable == variables->end()) continue;
+      for (const auto& [offset, other] : variable->references) open.push_back(other);
+    }
+  }
+  return reached;
 }
 
 bool UsesTextures(const ptx::Function& function) {
@@ -219,9 +249,11 @@ void ProgramCode::Resolve(ProgramKernel& kernel, void* handle) {
     kernel.parameters = of_ptx->second;
     known = true;
   }
+  const auto symbols = module.symbols_.find(kernel.name);
+  kernel.symbols = symbols != module.symbols_.end() ? symbols->second : module.symbols;
   kernel.problem = module.problem;
   if (module.textured_.contains(kernel.name)) kernel.problem = "it reads textures or surfaces";
-  if (!known) kernel.problem = "its parameters are not known";
+  if (!known) kernel.problem = kUnknownParameters;
 }
 
 void ProgramCode::Read(ProgramModule& module) const {
@@ -280,6 +312,9 @@ void ProgramCode::ReadPtx(ProgramModule& module) {
     for (const ptx::Variable& parameter : function.params)
       places.push_back({parameter.offset, parameter.bytes});
     if (UsesTextures(function)) module.textured_.insert(function.name);
+    const std::set<std::string> reached = ReachedFrom(*parsed, function.name);
+    std::ranges::copy_if(module.symbols, std::back_inserter(module.symbols_[function.name]),
+                         [&](const ModuleSymbol& symbol) { return reached.contains(symbol.name); });
   }
 }
 

@@ -25,6 +25,9 @@ struct ParameterPlace {
   size_t offset = 0, bytes = 0;
 };
 
+/// ProgramKernel::problem if neither the driver nor the PTX tells the parameters.
+inline constexpr const char* kUnknownParameters = "its parameters are not known";
+
 struct ProgramModule {
   std::string ptx;     ///< "" if there is none for this GPU
   std::string cubin;   ///< "" if there is none
@@ -42,6 +45,8 @@ struct ProgramModule {
   std::string copy_;             ///< of an image that the program may free
   std::map<std::string, std::vector<ParameterPlace>, std::less<>> parameters_;
   std::set<std::string, std::less<>> textured_;  ///< kernels that read textures or surfaces
+  /// Variables that a kernel names, or that functions and variables do which it names.
+  std::map<std::string, std::vector<ModuleSymbol>, std::less<>> symbols_;
 };
 
 struct ProgramKernel {
@@ -50,6 +55,8 @@ struct ProgramKernel {
   std::string readable;  ///< demangled
   ProgramModule* module = nullptr;
   std::vector<ParameterPlace> parameters;
+  /// Variables of the module that it may reach; all of them if the module has no PTX.
+  std::vector<ModuleSymbol> symbols;
   std::string problem;  ///< why its launches cannot be repeated
 
  private:

@@ -53,6 +53,29 @@ TEST_F(Codes, AKernelHasItsModulesPtxAndVariables) {
   EXPECT_EQ(kernel.parameters[1].bytes, 4u);
 }
 
+TEST_F(Codes, AKernelKnowsTheVariablesThatItMayReach) {
+  const std::string ptx = R"(.version 7.0
+.target sm_80
+.address_size 64
+.const .align 4 .f32 table[4];
+.global .align 8 .u64 visits;
+.global .align 8 .u64 pointer[1] = {generic(visits)};
+.func inner() { .reg .u64 %d; mov.u64 %d, pointer; ret; }
+.visible .entry reads() { .reg .f32 %f; ld.const.f32 %f, [table+4]; ret; }
+.visible .entry calls() { call inner, (); ret; }
+.visible .entry none() { ret; })";
+  const auto module = HandleOf<Module>(200);
+  code_.AddModule(module, ptx.c_str());
+  const auto reached = [&](uintptr_t handle, const char* name) {
+    code_.AddFunction(HandleOf<Function>(handle), module, name);
+    return code_.Find(HandleOf<Function>(handle)).symbols;
+  };
+  EXPECT_THAT(reached(11, "reads"), ElementsAre(ModuleSymbol{"table", true}));
+  EXPECT_THAT(reached(12, "calls"),
+              ElementsAre(ModuleSymbol{"visits", false}, ModuleSymbol{"pointer", false}));
+  EXPECT_THAT(reached(13, "none"), IsEmpty());
+}
+
 TEST_F(Codes, TheDriverKnowsParametersBetter) {
   Fake().parameter_bytes = {8, 16};
   code_.AddFunction(function_, LoadPtx(), "pair");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <variant>
 
 #include "atunner/capture/capture_writer.h"
 
@@ -174,14 +175,24 @@ int Recorder::LaunchCounted(Known& known, const LaunchCall& call, const Original
   return code;
 }
 
-void Recorder::CountGraph(const std::vector<GraphKernel>& kernels) {
-  for (const GraphKernel& one : kernels)
-    recording_.Count(
-        {.kernel = KnownOf(*one.kernel).facts.kernel, .configuration = one.configuration});
-  if (!std::exchange(graphs_noted_, true))
-    recording_.Note(
-        "launches of graphs were counted; they were not timed, and their memory was "
-        "not recorded");
+bool Recorder::Wants(const ProgramGraph& graph) {
+  return std::ranges::any_of(graph.steps(), [&](const GraphStep& step) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    return one != nullptr && recording_.Wants({.kernel = KnownOf(*one->kernel).facts.kernel,
+                                               .configuration = one->configuration});
+  });
+}
+
+void Recorder::CountGraph(const ProgramGraph& graph, bool wanted) {
+  for (const GraphStep& step : graph.steps()) {
+    if (const auto* one = std::get_if<KernelStep>(&step.work))
+      recording_.Count(
+          {.kernel = KnownOf(*one->kernel).facts.kernel, .configuration = one->configuration});
+  }
+  const std::string why = graph.obstacle().empty() ? "a graph was being recorded elsewhere"
+                                                   : graph.obstacle();
+  if (wanted && graphs_noted_.insert(why).second)
+    recording_.Note("launches of a graph were counted; their memory was not recorded: " + why);
 }
 
 void Recorder::OnReset() {

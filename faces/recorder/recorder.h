@@ -16,16 +16,11 @@
 #include "faces/recorder/launch_timer.h"
 #include "faces/recorder/order.h"
 #include "faces/recorder/program_code.h"
+#include "faces/recorder/program_graph.h"
 
 namespace atunner::recorder {
 
 using Lock = std::unique_lock<std::mutex>;
-
-/// Kernels of a graph with their configurations.
-struct GraphKernel {
-  ProgramKernel* kernel = nullptr;
-  capture::LaunchConfiguration configuration;
-};
 
 /// Makes this process the one that writes the capture: the first one that uses the GPU. False, with
 /// a note in the capture, if another process does.
@@ -40,8 +35,11 @@ class Recorder {
   /// recorder may wait for the device. Unlocks `lock` unless the memory is recorded.
   int Launch(ProgramKernel& kernel, const LaunchCall& call, const OriginalLaunch& original,
              bool quiet, Lock& lock);
-  /// Counts the kernels of a graph that is launched.
-  void CountGraph(const std::vector<GraphKernel>& kernels);
+  /// True if the memory of a kernel of the graph is to be recorded, so that the graph should be
+  /// launched step by step.
+  bool Wants(const ProgramGraph& graph);
+  /// Counts the kernels of a graph that is launched as a whole. `wanted`: the result of Wants.
+  void CountGraph(const ProgramGraph& graph, bool wanted);
   void OnReset();
   /// Writes times and groups. Called when the program ends.
   void Finish();
@@ -69,7 +67,7 @@ class Recorder {
   capture::Recording recording_;
   std::unordered_map<size_t, Known> known_;  ///< by ProgramKernel::number
   std::unordered_map<const ProgramModule*, size_t> module_number_;
-  bool graphs_noted_ = false;
+  std::set<std::string> graphs_noted_;  ///< why graphs were only counted
   uint64_t launches_ = 0;
 };
 

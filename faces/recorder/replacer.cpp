@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMostOfImage = size_t{256} << 20;
 constexpr uint32_t kSharedWithoutOptIn = 48 << 10;
 constexpr uint64_t kPortableCluster = 8;
+constexpr const char* kNotComparable =
+    "it was launched while a graph was recorded, and cannot be compared then";
 
 /// The attributes of a launch with this configuration, and the others that the program gave.
 std::vector<cuda::LaunchAttribute> AttributesOf(const capture::LaunchConfiguration& to,
@@ -113,7 +115,7 @@ void Replacer::Refuse(Match& match, Verdict verdict, const std::string& reason) 
 
 std::vector<SymbolPair> Replacer::SymbolsOf(const ProgramKernel& kernel, Module tuned) const {
   std::vector<SymbolPair> pairs;
-  for (const ModuleSymbol& symbol : kernel.module->symbols) {
+  for (const ModuleSymbol& symbol : kernel.symbols) {
     SymbolPair pair{.constant = symbol.constant};
     size_t bytes = 0;
     if (driver_.cuModuleGetGlobal_v2(&pair.tuned, &bytes, tuned, symbol.name.c_str()) == 0 &&
@@ -248,7 +250,7 @@ int Replacer::Launch(ProgramKernel& kernel, const LaunchCall& call, const Origin
   ++report.launches;
   if (!match->accepted && quiet) return Compare(*match, kernel, call, original);
   if (!match->accepted) {
-    report.reason = "it was launched while a graph was recorded, and cannot be compared then";
+    report.reason = kNotComparable;
     lock.unlock();
     return original();
   }
@@ -265,10 +267,62 @@ int Replacer::Launch(ProgramKernel& kernel, const LaunchCall& call, const Origin
   return LaunchTuned(*match, kept, call);
 }
 
-void Replacer::CountGraph(const std::vector<GraphKernel>& kernels) {
-  for (const GraphKernel& one : kernels) {
-    if (const Match* match = Find(*one.kernel, one.configuration)) ++ReportOf(*match).in_graphs;
+bool Replacer::Wants(const ProgramGraph& graph) {
+  return std::ranges::any_of(graph.steps(), [&](const GraphStep& step) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    const Match* match = one != nullptr ? Find(*one->kernel, one->configuration) : nullptr;
+    return match != nullptr && !match->accepted && !match->refused;
+  });
+}
+
+Replaced Replacer::ReplacedBy(const KernelStep& step) {
+  Match* match = Find(*step.kernel, step.configuration);
+  if (match == nullptr || !match->accepted) return {};
+  const auto tuned = TunedOf(*match, *step.kernel);
+  if (!tuned) return {};
+  return {*tuned, match->launch->to};
+}
+
+void Replacer::CountGraph(const ProgramGraph& graph, bool replaced,
+                          const TunedGraph::Choose& choose) {
+  for (const GraphStep& step : graph.steps()) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    const Match* match = one != nullptr ? Find(*one->kernel, one->configuration) : nullptr;
+    if (match == nullptr) continue;
+    AppliedLaunch& report = ReportOf(*match);
+    const bool by_tuned = replaced && choose(*one).tuned != nullptr;
+    if (by_tuned || match->refused) ++report.launches;
+    if (by_tuned) ++report.replaced;
+    if (by_tuned || match->refused) continue;
+    ++report.in_graphs;
+    report.reason = !graph.obstacle().empty() ? graph.obstacle()
+                    : match->accepted ? "it may write variables while other nodes of its graph run"
+                                      : kNotComparable;
   }
+}
+
+int Replacer::LaunchGraph(ProgramGraph& graph, TunedGraph& tuned, Stream stream,
+                          const OriginalLaunch& original, Lock& lock) {
+  // Kernels that run at the same time would overwrite each other's copies of variables.
+  const auto choose = [&](const KernelStep& step) -> Replaced {
+    const Replaced by = ReplacedBy(step);
+    const bool writes = by.tuned != nullptr &&
+                        std::ranges::any_of(by.tuned->symbols, [](const SymbolPair& symbol) {
+                          return !symbol.constant;
+                        });
+    return writes && !graph.in_sequence() ? Replaced{} : by;
+  };
+  const bool any = std::ranges::any_of(graph.steps(), [&](const GraphStep& step) {
+    const auto* one = std::get_if<KernelStep>(&step.work);
+    return one != nullptr && choose(*one).tuned != nullptr;
+  });
+  const bool may = any && graph.obstacle().empty();
+  if (may && !tuned.Prepare(graph, choose))
+    graph.AddObstacle("CUDA does not take the tuned kernel into its graph");
+  const bool replaced = may && graph.obstacle().empty();
+  CountGraph(graph, replaced, choose);
+  lock.unlock();
+  return replaced ? driver_.cuGraphLaunch(tuned.exec(), stream) : original();
 }
 
 void Replacer::OnReset() {

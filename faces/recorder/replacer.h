@@ -20,21 +20,9 @@
 #include "faces/recorder/order.h"
 #include "faces/recorder/program_code.h"
 #include "faces/recorder/recorder.h"
+#include "faces/recorder/tuned_graph.h"
 
 namespace atunner::recorder {
-
-/// A variable of the program's module, and that of the same name of the tuned kernel's.
-struct SymbolPair {
-  DevicePointer program = 0, tuned = 0;
-  size_t bytes = 0;
-  bool constant = false;
-};
-
-/// A tuned kernel in the current context.
-struct TunedKernel {
-  Function function = nullptr;
-  std::vector<SymbolPair> symbols;
-};
 
 class Replacer {
  public:
@@ -43,7 +31,12 @@ class Replacer {
   /// Makes the launch, of the tuned kernel or of the original. `quiet`: as of Recorder::Launch.
   int Launch(ProgramKernel& kernel, const LaunchCall& call, const OriginalLaunch& original,
              bool quiet, Lock& lock);
-  void CountGraph(const std::vector<GraphKernel>& kernels);
+  /// True if the first launch of a tuned kernel is still to be compared, so that the graph should
+  /// be launched step by step.
+  bool Wants(const ProgramGraph& graph);
+  /// Launches the graph as a whole, with the tuned kernels that were accepted. Unlocks `lock`.
+  int LaunchGraph(ProgramGraph& graph, TunedGraph& tuned, Stream stream,
+                  const OriginalLaunch& original, Lock& lock);
   void OnReset();
   /// Appends a line to the report.
   void Report() const;
@@ -71,6 +64,10 @@ class Replacer {
   void Refuse(Match& match, Verdict verdict, const std::string& reason);
   Result<TunedKernel> LoadTuned(const Match& match, const ProgramKernel& kernel);
   Result<const TunedKernel*> TunedOf(Match& match, const ProgramKernel& kernel);
+  /// What a kernel of a graph is replaced by.
+  Replaced ReplacedBy(const KernelStep& step);
+  /// Counts the launches of a graph's kernels. `replaced`: by the tuned kernels if there are.
+  void CountGraph(const ProgramGraph& graph, bool replaced, const TunedGraph::Choose& choose);
   std::vector<SymbolPair> SymbolsOf(const ProgramKernel& kernel, Module tuned) const;
   int LaunchTuned(const Match& match, const TunedKernel& tuned, const LaunchCall& call) const;
   int Compare(Match& match, const ProgramKernel& kernel, const LaunchCall& call,

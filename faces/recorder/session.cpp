@@ -67,7 +67,7 @@ bool Session::IsCapturing(Stream stream) const {
 int Session::Launch(const LaunchCall& call, const OriginalLaunch& original) {
   if (recorder_ == nullptr && replacer_ == nullptr) return original();
   const bool capturing = IsCapturing(call.stream);
-  if (capturing && replacer_ == nullptr) return original();  // counted when the graph is launched
+  if (capturing) return original();  // it takes part when the graph is launched
   Lock lock(mutex);
   ProgramKernel& kernel = code.Find(call.function);
   const bool quiet = captures_ <= 0;
@@ -75,47 +75,92 @@ int Session::Launch(const LaunchCall& call, const OriginalLaunch& original) {
   return recorder_->Launch(kernel, call, original, quiet, lock);
 }
 
-void Session::AddNodes(Graph graph, std::vector<GraphKernel>& kernels) {
-  size_t count = 0;
-  if (driver_.cuGraphGetNodes == nullptr ||
-      driver_.cuGraphGetNodes(graph, nullptr, &count) != cuda::kSuccess)
-    return;
-  std::vector<GraphNode> nodes(count);
-  if (driver_.cuGraphGetNodes(graph, nodes.data(), &count) != cuda::kSuccess) return;
-  for (const GraphNode node : nodes) {
-    int type = -1;
-    driver_.cuGraphNodeGetType(node, &type);
-    Graph child = nullptr;
-    if (type == kNodeOfGraph &&
-        driver_.cuGraphChildGraphNodeGetGraph(node, &child) == cuda::kSuccess)
-      AddNodes(child, kernels);
-    KernelNodeParams params{};
-    if (type != kNodeOfKernel ||
-        driver_.cuGraphKernelNodeGetParams_v2(node, &params) != cuda::kSuccess)
-      continue;
-    void* handle = params.kernel != nullptr ? static_cast<void*>(params.kernel) : params.function;
-    kernels.push_back({&code.Find(handle),
-                       {{params.grid_x, params.grid_y, params.grid_z},
-                        {params.block_x, params.block_y, params.block_z},
-                        {},
-                        params.shared_bytes}});
-  }
+Session::Executable* Session::Find(GraphExec exec) {
+  const auto found = graphs_.find(exec);
+  return found == graphs_.end() ? nullptr : &found->second;
+}
+
+void Session::Read(Executable& executable, Graph graph) {
+  executable.tuned = std::make_unique<TunedGraph>(driver_);
+  executable.graph = std::make_unique<ProgramGraph>(driver_, code, graph, replacer_ != nullptr);
 }
 
 void Session::OnInstantiate(GraphExec exec, Graph graph) {
   if (recorder_ == nullptr && replacer_ == nullptr) return;
   const Lock lock(mutex);
-  std::vector<GraphKernel>& kernels = graphs_[exec];
-  kernels.clear();
-  AddNodes(graph, kernels);
+  Read(graphs_[exec], graph);
 }
 
-void Session::OnGraphLaunch(GraphExec exec) {
+void Session::OnGraphUpdate(GraphExec exec, Graph graph) {
+  constexpr int kMostUpdates = 16;  // after each the graph is read again
   const Lock lock(mutex);
-  const auto found = graphs_.find(exec);
-  if (found == graphs_.end()) return;
-  if (recorder_ != nullptr) recorder_->CountGraph(found->second);
-  if (replacer_ != nullptr) replacer_->CountGraph(found->second);
+  Executable* known = Find(exec);
+  if (known == nullptr) return;
+  const int updates = known->graph->updates + 1;
+  if (updates <= kMostUpdates)
+    Read(*known, graph);
+  else
+    known->graph->AddObstacle("the program updates its graph again and again");
+  known->graph->updates = updates;
+}
+
+void Session::OnKernelNode(GraphExec exec, GraphNode node, const KernelNodeParams& params) {
+  const Lock lock(mutex);
+  if (Executable* known = Find(exec)) known->graph->ChangeKernel(node, params);
+}
+
+void Session::OnOtherNode(GraphExec exec) {
+  const Lock lock(mutex);
+  if (Executable* known = Find(exec))
+    known->graph->AddObstacle("the program changes nodes of its graph that are no kernels");
+}
+
+int Session::LaunchGraph(GraphExec exec, Stream stream, const OriginalLaunch& original) {
+  if ((recorder_ == nullptr && replacer_ == nullptr) || IsCapturing(stream)) return original();
+  Lock lock(mutex);
+  Executable* known = Find(exec);
+  if (known == nullptr) {
+    lock.unlock();
+    return original();
+  }
+  ProgramGraph& graph = *known->graph;
+  const bool wanted = recorder_ != nullptr ? recorder_->Wants(graph) : replacer_->Wants(graph);
+  if (wanted && captures_ <= 0 && graph.obstacle().empty()) return LaunchSteps(graph, stream, lock);
+  if (replacer_ != nullptr)
+    return replacer_->LaunchGraph(graph, *known->tuned, stream, original, lock);
+  recorder_->CountGraph(graph, wanted);
+  lock.unlock();
+  return original();
+}
+
+int Session::LaunchSteps(const ProgramGraph& graph, Stream stream, Lock& lock) {
+  for (const GraphStep& step : graph.steps()) {
+    if (!lock.owns_lock()) lock.lock();
+    const auto* kernel = std::get_if<KernelStep>(&step.work);
+    if (kernel == nullptr) memory.OnLaunch();
+    const int result = kernel != nullptr ? LaunchStep(*kernel, stream, lock)
+                                         : graph.Run(step, stream);
+    if (result != cuda::kSuccess) return result;
+  }
+  return cuda::kSuccess;
+}
+
+int Session::LaunchStep(const KernelStep& step, Stream stream, Lock& lock) {
+  const capture::LaunchConfiguration& like = step.configuration;
+  cuda::LaunchAttributes attributes(like.cooperative, false);
+  if (like.cluster.Count() > 1)
+    attributes.SetCluster(like.cluster.x, like.cluster.y, like.cluster.z);
+  const LaunchConfig config{
+      like.grid.x,  like.grid.y,       like.grid.z, like.block.x,           like.block.y,
+      like.block.z, like.shared_bytes, stream,      attributes.list.data(), attributes.count};
+  std::vector<void*> params = step.Pointers();
+  const auto launch = [&] {
+    return driver_.cuLaunchKernelEx(&config, step.handle(), params.data(), nullptr);
+  };
+  const LaunchCall call{step.handle(), like, stream, params.data(), nullptr, &config};
+  const OriginalLaunch original(launch);
+  if (replacer_ != nullptr) return replacer_->Launch(*step.kernel, call, original, true, lock);
+  return recorder_->Launch(*step.kernel, call, original, true, lock);
 }
 
 void Session::OnGraphDestroy(GraphExec exec) {
@@ -126,6 +171,11 @@ void Session::OnGraphDestroy(GraphExec exec) {
 void Session::OnReset() {
   const Lock lock(mutex);
   memory.RemoveDeviceMemory();
+  for (auto& [exec, executable] : graphs_) {
+    executable.graph->Forget();
+    executable.tuned->Forget();
+  }
+  graphs_.clear();
   if (recorder_ != nullptr) recorder_->OnReset();
   if (replacer_ != nullptr) replacer_->OnReset();
 }

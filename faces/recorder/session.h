@@ -26,9 +26,12 @@ class Session {
   DeviceMemory memory;
 
   int Launch(const LaunchCall& call, const OriginalLaunch& original);
-  /// The program has instantiated, launched or destroyed a graph.
+  int LaunchGraph(GraphExec exec, Stream stream, const OriginalLaunch& original);
+  /// The program has instantiated, changed or destroyed an executable graph.
   void OnInstantiate(GraphExec exec, Graph graph);
-  void OnGraphLaunch(GraphExec exec);
+  void OnGraphUpdate(GraphExec exec, Graph graph);
+  void OnKernelNode(GraphExec exec, GraphNode node, const KernelNodeParams& params);
+  void OnOtherNode(GraphExec exec);
   void OnGraphDestroy(GraphExec exec);
   /// A stream begins or ends to be recorded to a graph.
   void OnCapture(int change) { captures_ += change; }
@@ -39,14 +42,22 @@ class Session {
 
  private:
   bool IsCapturing(Stream stream) const;
-  void AddNodes(Graph graph, std::vector<GraphKernel>& kernels);
+  struct Executable {
+    std::unique_ptr<ProgramGraph> graph;
+    std::unique_ptr<TunedGraph> tuned;
+  };
+  /// nullptr if the graph is not known.
+  Executable* Find(GraphExec exec);
+  void Read(Executable& executable, Graph graph);
+  int LaunchSteps(const ProgramGraph& graph, Stream stream, Lock& lock);
+  int LaunchStep(const KernelStep& step, Stream stream, Lock& lock);
 
   const Driver& driver_;
   pid_t process_;  ///< a child of the program writes nothing
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Replacer> replacer_;
   std::atomic<int> captures_ = 0;  ///< streams that are being recorded
-  std::unordered_map<GraphExec, std::vector<GraphKernel>> graphs_;
+  std::unordered_map<GraphExec, Executable> graphs_;
 };
 
 }  // namespace atunner::recorder

@@ -137,10 +137,13 @@ void LaunchGraphs(Memory& memory) {
   Scale<<<kCount / 256, 256>>>(memory.y, memory.x, 2.0F, kCount);  // one outside of the graph
   cudaStream_t stream = nullptr;
   CHECK(cudaStreamCreate(&stream));
-  cudaGraph_t graph = nullptr;
+  cudaGraph_t graph = nullptr, child = nullptr;
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMemsetAsync(memory.counts, 0, kCount * sizeof(int), stream));
   Scale<<<kCount / 256, 256, 0, stream>>>(memory.y, memory.x, 3.0F, kCount);
   Join<<<32, 128, 0, stream>>>(Lists<float>{memory.managed, {memory.managed, memory.y}, kCount});
+  CHECK(
+      cudaMemcpyAsync(memory.pinned, memory.y, kCount * sizeof(float), cudaMemcpyDefault, stream));
   CHECK(cudaStreamEndCapture(stream, &graph));
   cudaKernelNodeParams node{};
   int n = kCount;
@@ -150,13 +153,44 @@ void LaunchGraphs(Memory& memory) {
   node.gridDim = dim3(kCount / 256);
   node.blockDim = dim3(256);
   node.kernelParams = params;
-  cudaGraphNode_t added = nullptr;
+  cudaGraphNode_t added = nullptr, inside = nullptr;
   CHECK(cudaGraphAddKernelNode(&added, graph, nullptr, 0, &node));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  Follow<<<1, 256, 0, stream>>>(nullptr, 0, kCount);  // writes nothing
+  CHECK(cudaStreamEndCapture(stream, &child));
+  CHECK(cudaGraphAddChildGraphNode(&inside, graph, &added, 1, child));
+  cudaGraphExec_t exec = nullptr;
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphDestroy(child));
+  for (int i = 0; i < 10; ++i) CHECK(cudaGraphLaunch(exec, stream));
+  PrintAll(memory);
+  for (int i = 0; i < 10; ++i) {
+    a = static_cast<float>(i);
+    CHECK(cudaGraphExecKernelNodeSetParams(exec, added, &node));
+    CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+  }
+  CHECK(cudaGraphDestroy(graph));
+  PrintAll(memory);
+  CHECK(cudaGraphExecDestroy(exec));
+}
+
+/// A graph that allocates memory.
+void LaunchPools(Memory& memory) {
+  cudaStream_t stream = nullptr;
+  CHECK(cudaStreamCreate(&stream));
+  cudaGraph_t graph = nullptr;
+  float* buffer = nullptr;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMallocAsync(&buffer, kCount * sizeof(float), stream));
+  CHECK(cudaMemcpyAsync(buffer, memory.x, kCount * sizeof(float), cudaMemcpyDefault, stream));
+  Scale<<<kCount / 256, 256, 0, stream>>>(memory.y, buffer, 3.0F, kCount);
+  CHECK(cudaFreeAsync(buffer, stream));
+  CHECK(cudaStreamEndCapture(stream, &graph));
   cudaGraphExec_t exec = nullptr;
   CHECK(cudaGraphInstantiate(&exec, graph, 0));
   for (int i = 0; i < 10; ++i) CHECK(cudaGraphLaunch(exec, stream));
   PrintAll(memory);
-  CHECK(cudaGraphExecDestroy(exec));
 }
 
 /// So many launches of twenty configurations, as fast as possible.
@@ -172,12 +206,13 @@ void LaunchMany(Memory& memory, int launches) {
   PrintAll(memory);
 }
 
-/// kinds | graphs | reset | many LAUNCHES
+/// kinds | graphs | pools | reset | many LAUNCHES
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "kinds";
   Memory memory;
   if (what == "kinds") LaunchKinds(memory);
   if (what == "graphs") LaunchGraphs(memory);
+  if (what == "pools") LaunchPools(memory);
   if (what == "many") LaunchMany(memory, std::atoi(argv[2]));
   if (what == "reset") {
     Scale<<<kCount / 256, 256>>>(memory.y, memory.x, 2.0F, kCount);

@@ -10,6 +10,8 @@ namespace {
 using Slot = std::pair<size_t, uint64_t>;
 using Slots = std::set<Slot>;
 
+constexpr const char* kAxes[] = {".x", ".y", ".z"};
+
 bool IsAccess(const ptx::Instruction& instruction) {
   constexpr std::array<std::string_view, 6> kAccesses = {"ld", "st", "ldu", "atom", "red", "cp"};
   return std::ranges::find(kAccesses, instruction.opcode) != kAccesses.end() &&
@@ -97,6 +99,8 @@ class Accesses {
     for (const ptx::Operand& operand : instruction.operands) {
       out_.reads_block_size |= operand.name.starts_with("%ntid");
       out_.reads_grid_size |= operand.name.starts_with("%nctaid");
+      for (size_t axis = 0; axis < 3; ++axis)
+        out_.reads_block_extent[axis] |= operand.name == std::string("%ntid") + kAxes[axis];
     }
     if (!IsAccess(instruction)) return;
     for (const ptx::Operand& operand : instruction.operands) {
@@ -146,7 +150,6 @@ class Accesses {
 
   /// Products of %ctaid with %ntid, or with the block's extent as a constant.
   void NoteIndex(const ptx::Instruction& instruction) {
-    constexpr const char* kAxes[] = {".x", ".y", ".z"};
     const auto& operands = instruction.operands;
     if (operands.size() == 2 && (instruction.opcode == "mov" || instruction.opcode == "cvt"))
       FollowSpecial(operands[0], operands[1]);
@@ -160,6 +163,9 @@ class Accesses {
         if (Holds(operands[i], std::string("%ctaid") + kAxes[axis]) &&
             (IsExtent(other, shifts, axis) || Holds(other, std::string("%ntid") + kAxes[axis])))
           out_.block_scales_index[axis] = true;
+        if (axis == 0 && Holds(operands[i], "%nctaid.x") &&
+            (IsExtent(other, shifts, axis) || Holds(other, "%ntid.x")))
+          out_.strides_by_grid = true;
       }
     }
   }

@@ -33,8 +33,11 @@ struct KernelAccesses {
   PointerUses pointers;
   /// False: the kernel calls functions, or reaches memory through pointers that were not followed.
   bool complete = true;
-  bool reads_block_size = false;  ///< %ntid
-  bool reads_grid_size = false;   ///< %nctaid
+  bool reads_block_size = false;                ///< %ntid
+  bool reads_grid_size = false;                 ///< %nctaid
+  std::array<bool, 3> reads_block_extent = {};  ///< %ntid, by axis
+  /// The number of blocks is multiplied by their size, both along x: a grid-stride loop.
+  bool strides_by_grid = false;
   /// By axis: the number of the block is multiplied by its size, as in blockIdx.x * blockDim.x +
   /// threadIdx.x. So blocks of another size need another grid. Otherwise the grid has a block for
   /// each item of work, e.g. for each row, and stays.

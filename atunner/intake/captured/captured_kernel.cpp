@@ -6,13 +6,13 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "atunner/capture/blob_store.h"
 #include "atunner/capture/placed_addresses.h"
 #include "atunner/capture/signature.h"
 #include "atunner/intake/captured/access_types.h"
+#include "atunner/intake/captured/launch_tunables.h"
 
 namespace atunner {
 namespace {
@@ -229,12 +229,13 @@ class Builder {
     step.programmatic = false;  // there is no launch before it to overlap with
     for (const capture::CapturedParameter& parameter : launch_.parameters)
       step.args.push_back(BindingOf(parameter));
-    AddBlockParameter(entry, step);
-    AddParameter({"max_registers",
+    out_.plan.steps.push_back(std::move(step));
+    AddBlockParameter(entry);
+    AddParameter(out_,
+                 {"max_registers",
                   {int64_t{0}, int64_t{32}, int64_t{40}, int64_t{64}, int64_t{128}},
                   "registers per thread the assembler may use; 0 = no limit"},
                  int64_t{0}, {Injection::Kind::kOption, 0, 0, "--maxrregcount="});
-    out_.plan.steps.push_back(std::move(step));
   }
 
   ArgBinding BindingOf(const capture::CapturedParameter& parameter) const {
@@ -250,37 +251,17 @@ class Builder {
     return ArgBinding::Bytes(std::move(raw));
   }
 
-  void AddParameter(Parameter parameter, Value initial, Injection injection) {
-    out_.space.parameters.push_back(std::move(parameter));
-    out_.initial.values.push_back(std::move(initial));
-    out_.injections.push_back(std::move(injection));
-  }
-
-  /// Blocks of another size, with as many blocks as cover the same threads where the kernel
-  /// numbers threads over the whole grid. Whether it is right then is for the judge to say.
-  void AddBlockParameter(const ptx::Function& entry, LaunchStep& step) {
+  void AddBlockParameter(const ptx::Function& entry) {
     const capture::LaunchConfiguration& given = launch_.configuration;
-    const bool flat = given.block.y == 1 && given.block.z == 1;
-    if (!accesses_.reads_block_size || entry.required_threads != 0 || !flat ||
-        given.cluster.Count() != 1 || given.cooperative) {
-      out_.notes.push_back(
-          !accesses_.reads_block_size
-              ? "the block is not tuned: the kernel does not read its size"
-              : "the block is not tuned: it has several dimensions, or the kernel requires it");
-      return;
-    }
-    std::set<int64_t> values = {32, 64, 128, 256, 512, 1024};
-    values.insert(given.block.x);
-    AddParameter({"block_x", {values.begin(), values.end()}, "threads of a block"},
-                 static_cast<int64_t>(given.block.x), {Injection::Kind::kLaunch, 0, 0, ""});
-    const uint64_t threads = uint64_t{given.grid.x} * given.block.x;
-    step.block[0] = Expr::MustParse("block_x");
-    if (accesses_.block_scales_index[0])
-      step.grid[0] = Expr::MustParse(fmt::format("ceil_div({}, block_x)", threads));
-    // Dynamic shared memory of so many bytes a thread.
-    if (given.shared_bytes != 0 && given.shared_bytes % given.block.x == 0)
-      step.shared_bytes = Expr::MustParse(
-          fmt::format("{} * block_x", given.shared_bytes / given.block.x));
+    const GivenLaunch launch{given.grid, given.block, given.shared_bytes};
+    std::string obstacle = BlockObstacle(accesses_, launch);
+    if (entry.required_threads != 0) obstacle = "the kernel requires its size";
+    if (given.cluster.Count() != 1) obstacle = "the launch has clusters";
+    if (given.cooperative) obstacle = "the launch is cooperative";
+    if (obstacle.empty())
+      FreeLaunch(out_, accesses_, launch);
+    else
+      out_.notes.push_back("the block is not tuned: " + obstacle);
   }
 
   const CapturedLaunch& launch_;

@@ -189,18 +189,25 @@ __global__ void scale(Pair pair, unsigned* count) {
   tile[threadIdx.x] = pair.x[blockIdx.x * BLOCK + threadIdx.x];
 #pragma unroll UNROLL
   for (int i = 0; i < ITEMS; ++i) pair.y[i] = tile[i];
+  for (int i = 0; i < 1; ++i) pair.y[i] = 0;
 }
 int main() { printf("host"); }
 )";
   UserKernel kernel = Kernel().value();
   ASSERT_TRUE(UseSource(kernel, "void scale<8>(Pair, unsigned int*)", source, "/src/scale.cu"));
-  EXPECT_THAT(kernel.space.Names(), ElementsAre("max_registers", "ITEMS", "UNROLL", "BLOCK"));
+  EXPECT_THAT(kernel.space.Names(),
+              ElementsAre("max_registers", "ITEMS", "UNROLL", "BLOCK", "unroll_1"));
   EXPECT_EQ(kernel.spec.args[2].name, "count");
   EXPECT_EQ(kernel.plan.steps[0].block[0].text(), "BLOCK");
   EXPECT_THAT(kernel.source.text, testing::Not(HasSubstr("printf")));
   const auto schedule = MakeUserTemplate(kernel).value();
   const RenderedKernel rendered = schedule->Render(schedule->Default()).value();
   EXPECT_EQ(rendered.plan.steps[0].entry, "scale<8>");
+  EXPECT_THAT(rendered.source.text, testing::Not(HasSubstr("_Pragma")));
+  Configuration unrolled = schedule->Default();
+  unrolled.values.back() = int64_t{4};
+  EXPECT_THAT(schedule->Render(unrolled).value().source.text,
+              HasSubstr("_Pragma(\"unroll 4\") for (int i = 0; i < 1;"));
   EXPECT_THAT(UseSource(kernel, "other(int*)", source, "scale.cu").error().ToString(),
               HasSubstr("'other(int*)' is not defined here"));
 }

@@ -11,6 +11,7 @@
 #include "atunner/intake/captured/access_types.h"
 #include "atunner/intake/captured/captured_kernel.h"
 #include "atunner/intake/captured/definition.h"
+#include "atunner/intake/captured/launch_tunables.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
 #include "atunner/intake/cuda/kernel_body.h"
 #include "atunner/intake/expression_text.h"
@@ -59,16 +60,21 @@ class SourceTunables {
     const ptx::Function* entry = module ? module->Find(step_.entry) : nullptr;
     const Dim3 block{static_cast<uint32_t>(block_[0]), static_cast<uint32_t>(block_[1]),
                      static_cast<uint32_t>(block_[2])};
-    if (entry != nullptr) scales_ = FindAccesses(*entry, block).block_scales_index;
+    if (entry != nullptr) accesses_ = FindAccesses(*entry, block);
+    given_ = {{static_cast<uint32_t>(grid_[0]), static_cast<uint32_t>(grid_[1]),
+               static_cast<uint32_t>(grid_[2])},
+              block,
+              static_cast<uint32_t>(Now(step_.shared_bytes))};
   }
 
   void Run(const capture::Signature& signature) {
-    RemoveBlockParameter();
+    free_block_ = FixLaunch(kernel_, given_);  // until the source says what may vary
     NameArguments();
     SetEntry(signature);
     Constants();
     if (!follows_) FreeBlock();
     Limit();
+    Unrolls();
   }
 
  private:
@@ -78,20 +84,6 @@ class SourceTunables {
         .value_or(1);
   }
   bool flat() const { return block_[1] == 1 && block_[2] == 1; }
-
-  /// The launch as it is, until the source says what may vary.
-  void RemoveBlockParameter() {
-    const int at = kernel_.space.Find("block_x");
-    if (at < 0) return;
-    const int64_t shared = Now(step_.shared_bytes);
-    kernel_.space.parameters.erase(kernel_.space.parameters.begin() + at);
-    kernel_.initial.values.erase(kernel_.initial.values.begin() + at);
-    kernel_.injections.erase(kernel_.injections.begin() + at);
-    step_.block[0] = Expr(block_[0]);
-    step_.grid[0] = Expr(grid_[0]);
-    step_.shared_bytes = Expr(shared);
-    free_block_ = true;
-  }
 
   /// Arguments get the names of the source's parameters.
   void NameArguments() {
@@ -160,7 +152,7 @@ class SourceTunables {
 
   void Follow(size_t axis, const std::string& name) {
     step_.block[axis] = Expr::MustParse(name);
-    if (scales_[axis])
+    if (accesses_.block_scales_index[axis])
       step_.grid[axis] = Expr::MustParse(
           fmt::format("ceil_div({}, {})", block_[axis] * grid_[axis], name));
     if (axis == 0) {
@@ -177,16 +169,27 @@ class SourceTunables {
                               "] is of one size");
       return;
     }
-    Add("block_x", ThreadCounts(block_[0], true), block_[0], {Injection::Kind::kLaunch, 0, 0, ""},
-        "threads of a block");
-    Follow(0, "block_x");
+    FreeLaunch(kernel_, accesses_, given_);
   }
 
   void Add(const std::string& name, std::vector<Value> values, int64_t initial, Injection injection,
            std::string meaning) {
-    kernel_.space.parameters.push_back({name, std::move(values), std::move(meaning)});
-    kernel_.initial.values.emplace_back(initial);
-    kernel_.injections.push_back(std::move(injection));
+    AddParameter(kernel_, {name, std::move(values), std::move(meaning)}, initial,
+                 std::move(injection));
+  }
+
+  /// Innermost loops that the source leaves to the compiler.
+  void Unrolls() {
+    constexpr size_t kMostLoops = 2;
+    const std::vector<size_t> loops = LoopsWithoutPragma(syntax_, definition_);
+    for (size_t i = 0; i < std::min(kMostLoops, loops.size()); ++i) {
+      const Token& loop = syntax_.token(loops[i]);
+      Add(fmt::format("unroll_{}", i + 1),
+          {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{4}, int64_t{8}}, 0,
+          {Injection::Kind::kUnroll, loop.offset, 0, ""},
+          fmt::format("unrolled iterations of the loop in line {}; 0 = the compiler's choice",
+                      loop.line));
+    }
   }
 
   /// A block has at most 1024 threads, and no more than the kernel is compiled for.
@@ -205,7 +208,8 @@ class SourceTunables {
   const KernelDefinition& definition_;
   LaunchStep& step_;
   std::array<int64_t, 3> block_{}, grid_{};
-  std::array<bool, 3> scales_{};
+  KernelAccesses accesses_;
+  GivenLaunch given_;
   bool follows_ = false, free_block_ = false;
 };
 

@@ -47,6 +47,8 @@ class Patcher {
     const std::string value = ToString(tuned_.values[parameter]);
     if (injection.kind == Injection::Kind::kReplace) {
       edits_.push_back({injection.offset, injection.length, value});
+    } else if (injection.kind == Injection::Kind::kUnroll) {
+      edits_.push_back({injection.offset, 0, "_Pragma(\"unroll " + value + "\") "});
     } else if (injection.kind == Injection::Kind::kOption) {
       Remark(syntax_.token(definition.head.begin).offset,
              "compile this kernel with " + injection.option + value);
@@ -73,10 +75,38 @@ class Patcher {
     for (const KernelLaunch& launch : syntax_.launches) {
       if (!IsLaunchOf(launch, definition)) continue;
       TemplateArguments(launch, definition);
-      const int64_t before = ValueOf(step.block[0], kernel_.initial);
-      const int64_t after = ValueOf(step.block[0], tuned_);
-      if (before != after) Block(launch, before, after);
+      if (OnlyBlockXDiffers(step)) {
+        const int64_t before = ValueOf(step.block[0], kernel_.initial);
+        const int64_t after = ValueOf(step.block[0], tuned_);
+        if (before != after) Block(launch, before, after);
+      } else {
+        Remark(syntax_.token(launch.token).offset, LaunchText(step));
+      }
     }
+  }
+
+  int64_t Threads(const LaunchStep& step, size_t axis, const Configuration& configuration) const {
+    return ValueOf(step.block[axis], configuration);
+  }
+
+  /// False if the other axes of the block change, or the number of threads along the grid.
+  bool OnlyBlockXDiffers(const LaunchStep& step) const {
+    for (size_t axis = 1; axis < 3; ++axis) {
+      if (Threads(step, axis, kernel_.initial) != Threads(step, axis, tuned_)) return false;
+    }
+    return kernel_.space.Find("grid_quarters") < 0 ||
+           GetInt(kernel_.space, tuned_, "grid_quarters") == 4;
+  }
+
+  std::string LaunchText(const LaunchStep& step) const {
+    std::string text = "launch it with ";
+    for (const auto& [extents, what] :
+         {std::pair(&step.grid, "a grid of "), std::pair(&step.block, " and blocks of ")}) {
+      text += what;
+      for (size_t axis = 0; axis < 3; ++axis)
+        text += fmt::format("{}{}", axis > 0 ? " x " : "", ValueOf((*extents)[axis], tuned_));
+    }
+    return text;
   }
 
   /// Numbers among the template arguments of a launch.

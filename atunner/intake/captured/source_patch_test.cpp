@@ -56,6 +56,20 @@ TEST(SourcePatch, ChangesConstantsLaunchesAndTellsTheRest) {
                                  "__global__ void scale"));
 }
 
+TEST(SourcePatch, OtherAxesAndGridsAreTold) {
+  UserKernel kernel = Kernel();
+  kernel.space.parameters[1] = {"block_y", {int64_t{1}, int64_t{4}}, ""};
+  kernel.initial.values[1] = int64_t{1};
+  kernel.plan.steps[0].grid[0] = Expr(int64_t{10});
+  kernel.plan.steps[0].block[0] = Expr(int64_t{256});
+  kernel.plan.steps[0].block[1] = Expr::MustParse("block_y");
+  Configuration tuned = kernel.initial;
+  tuned.values[1] = int64_t{4};
+  const std::string patched = PatchedSource(kSource, "scale(float*, int)", kernel, tuned).value();
+  EXPECT_THAT(patched, HasSubstr("// atunner: launch it with a grid of 10 x 1 x 1 and blocks of "
+                                 "256 x 4 x 1\n  scale<<<"));
+}
+
 TEST(SourcePatch, TheSourcesOwnValuesChangeNothing) {
   const UserKernel kernel = Kernel();
   EXPECT_EQ(PatchedSource(kSource, "scale(float*, int)", kernel, kernel.initial).value(), kSource);

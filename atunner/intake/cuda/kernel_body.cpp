@@ -179,6 +179,26 @@ bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel) {
          MacroHas(syntax, kernel, "gridDim.x * blockDim.x");
 }
 
+std::vector<size_t> LoopsWithoutPragma(const CudaSyntax& syntax, const KernelDefinition& kernel) {
+  std::vector<size_t> loops;
+  for (size_t i = kernel.body.begin; i < kernel.body.end; ++i) {
+    if (!syntax.token(i).Is("for") || !syntax.token(i + 1).Is("(")) continue;
+    const size_t body = MatchingClose(syntax, i + 1) + 1;
+    size_t end = body;
+    if (syntax.token(body).Is("{")) end = MatchingClose(syntax, body);
+    while (end < kernel.body.end && body == end && !syntax.token(end).Is(";")) ++end;
+    bool innermost = end < kernel.body.end;
+    for (size_t k = body; k < end && innermost; ++k)
+      innermost = !syntax.token(k).Is("for") && !syntax.token(k).Is("while");
+    const Token& before = syntax.token(i - 1);
+    const bool has_pragma = (before.kind == Token::Kind::kDirective &&
+                             before.text.find("unroll") != std::string_view::npos) ||
+                            before.Is(")");  // _Pragma("unroll"), or `if (x) for`
+    if (innermost && !has_pragma) loops.push_back(i);
+  }
+  return loops;
+}
+
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel) {
   for (size_t i = kernel.head.begin; i + 1 < kernel.head.end; ++i) {
     if (!syntax.token(i).Is("__launch_bounds__")) continue;

@@ -31,6 +31,8 @@ bool StridesByBlock(const CudaSyntax& syntax, const KernelDefinition& kernel,
                     std::string_view axis);
 /// True if the body has a grid-stride loop (blockDim.x * gridDim.x): any number of blocks is right.
 bool StridesByGrid(const CudaSyntax& syntax, const KernelDefinition& kernel);
+/// The `for` tokens of the body's innermost loops that have no pragma.
+std::vector<size_t> LoopsWithoutPragma(const CudaSyntax& syntax, const KernelDefinition& kernel);
 /// The text of N in __launch_bounds__(N, …); "" if there is none.
 std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel);
 

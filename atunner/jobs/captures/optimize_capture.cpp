@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -26,6 +27,9 @@ namespace {
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+/// A source that took so long to be refused by the compiler is not tried for other kernels, e.g.
+/// one with the headers of Thrust.
+constexpr double kSlowCompilation = 5;
 constexpr double kShapeSeconds = 30;  // of the judge for one further shape
 
 std::string FolderName(const std::string& readable) {
@@ -46,19 +50,26 @@ std::string FolderName(const std::string& readable) {
 uint32_t CeilDiv(uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); }
 
 /// The tuned configuration of a launch whose own one is `from`, when the tuned launch became `to`:
-/// along axes where the grid changed, blocks of the new size cover the same threads.
+/// along axes where the grid changed, blocks of the new size cover the same threads, or the grid of
+/// a grid-stride loop grows in the same proportion.
 capture::LaunchConfiguration Scaled(const capture::LaunchConfiguration& from,
                                     const capture::LaunchConfiguration& tuned_from,
                                     const capture::LaunchConfiguration& to) {
   capture::LaunchConfiguration scaled = from;
   scaled.block = to.block;
   const auto extent = [](uint32_t grid, uint32_t block, uint32_t tuned_grid, uint32_t to_grid,
-                         uint32_t to_block) {
-    return tuned_grid == to_grid ? grid : CeilDiv(uint64_t{grid} * block, to_block);
+                         uint32_t tuned_block, uint32_t to_block) {
+    if (tuned_grid == to_grid) return grid;
+    const bool covers = CeilDiv(uint64_t{tuned_grid} * tuned_block, to_block) == to_grid;
+    return covers ? CeilDiv(uint64_t{grid} * block, to_block)
+                  : CeilDiv(uint64_t{grid} * to_grid, tuned_grid);
   };
-  scaled.grid = {extent(from.grid.x, from.block.x, tuned_from.grid.x, to.grid.x, to.block.x),
-                 extent(from.grid.y, from.block.y, tuned_from.grid.y, to.grid.y, to.block.y),
-                 extent(from.grid.z, from.block.z, tuned_from.grid.z, to.grid.z, to.block.z)};
+  scaled.grid = {extent(from.grid.x, from.block.x, tuned_from.grid.x, to.grid.x, tuned_from.block.x,
+                        to.block.x),
+                 extent(from.grid.y, from.block.y, tuned_from.grid.y, to.grid.y, tuned_from.block.y,
+                        to.block.y),
+                 extent(from.grid.z, from.block.z, tuned_from.grid.z, to.grid.z, tuned_from.block.z,
+                        to.block.z)};
   if (from.shared_bytes == tuned_from.shared_bytes) scaled.shared_bytes = to.shared_bytes;
   return scaled;
 }
@@ -149,6 +160,11 @@ class CaptureTuner {
     source_.clear();
     std::string reason = "no source is known: build the program with -lineinfo, or name the file";
     for (const Path& file : SourceFiles(kernel, captured)) {
+      if (const auto known = refused_.find(file); known != refused_.end()) {
+        reason = known->second;
+        continue;
+      }
+      const double begun = services_.clock.Now();
       UserKernel sourced = kernel;
       const Status used = Read(file, captured.readable, sourced);
       const Status compiled = used ? Compiles(sourced) : used;
@@ -158,6 +174,7 @@ class CaptureTuner {
         return sourced;
       }
       reason = compiled.error().ToString();
+      if (used && services_.clock.Now() - begun > kSlowCompilation) refused_[file] = reason;
     }
     UserKernel as_it_is = kernel;
     as_it_is.notes.push_back("tuned without its source: " + reason);
@@ -314,7 +331,8 @@ class CaptureTuner {
   const EventSink& events_;
   std::stop_token stop_;
   std::unique_ptr<Compiler> compiler_;
-  Path source_;             ///< of the kernel that is tuned; empty: its PTX
+  std::map<Path, std::string> refused_;  ///< sources that do not compile by themselves, and why
+  Path source_;                          ///< of the kernel that is tuned; empty: its PTX
   double ends_ = kNoLimit;  ///< time of the clock after which no other shapes are judged
 };
 
@@ -349,7 +367,7 @@ Result<std::vector<KernelShare>> Chosen(const OptimizeCaptureRequest& request,
 
 std::string OutOfTime(const KernelShare& share, const Budget& budget) {
   return fmt::format(
-      "not tuned: the {:.0f} s went to kernels that take more of the program's time (this one "
+      "the {:.0f} s went to kernels that take more of the program's time (this one "
       "takes {:.1f} %); a longer budget, or tuning this kernel alone, reaches it",
       *budget.seconds, 100 * share.share);
 }

@@ -248,18 +248,38 @@ Status JudgeKernels::Narrow(DeviceAddress address, DType dtype, uint64_t element
              {KernelArg::Address(address), Arg(static_cast<int32_t>(dtype)), Arg(elements)});
 }
 
+namespace {
+
+std::string KeyOfHostFill(const ArgSpec& arg, uint64_t elements) {
+  return std::to_string(static_cast<int>(arg.dtype)) + ' ' + std::to_string(elements) + ' ' +
+         (arg.fill.kind == Fill::Kind::kGenerator ? 'g' : 'f') + arg.fill.path + arg.fill.digest;
+}
+
+}  // namespace
+
+/// All candidates get the same values, so that they are kept like those that they vary, up to a
+/// limit: unpacking 64 MiB of a capture and varying them takes a second.
 Status JudgeKernels::CopyVariedFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements,
                                     uint64_t seed) {
+  constexpr uint64_t kMostKept = uint64_t{1} << 30;  // bytes, with the others
+  const std::string key = KeyOfHostFill(arg, elements) + " varied " + std::to_string(seed);
+  if (const auto known = host_fills_.find(key); known != host_fills_.end())
+    return device_.CopyWithin(address, known->second->address(), known->second->bytes());
   ATUNNER_TRY(std::vector<std::byte> data, HostFill(arg, elements));
   Vary(arg.dtype, seed, data);
-  return device_.CopyIn(address, data);
+  ATUNNER_RETURN_IF_ERROR(device_.CopyIn(address, data));
+  ATUNNER_TRY(const uint64_t free_bytes, device_.FreeBytes());
+  const auto room = static_cast<uint64_t>(kMostHostFills * static_cast<double>(free_bytes));
+  if (data.size() > room || host_fill_bytes_ + data.size() > kMostKept) return {};
+  ATUNNER_TRY(auto kept, device_.Allocate(data.size()));
+  ATUNNER_RETURN_IF_ERROR(device_.CopyIn(kept->address(), data));
+  host_fill_bytes_ += data.size();
+  host_fills_.emplace(key, std::move(kept));
+  return {};
 }
 
 Status JudgeKernels::CopyHostFill(DeviceAddress address, const ArgSpec& arg, uint64_t elements) {
-  const std::string key = std::to_string(static_cast<int>(arg.dtype)) + ' ' +
-                          std::to_string(elements) + ' ' +
-                          (arg.fill.kind == Fill::Kind::kGenerator ? 'g' : 'f') + arg.fill.path +
-                          arg.fill.digest;
+  const std::string key = KeyOfHostFill(arg, elements);
   auto found = host_fills_.find(key);
   if (found == host_fills_.end()) {
     ATUNNER_TRY(const std::vector<std::byte> data, HostFill(arg, elements));

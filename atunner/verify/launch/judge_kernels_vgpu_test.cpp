@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "atunner/base/files.h"
 #include "atunner/base/random.h"
+#include "atunner/capture/blob_store.h"
 #include "atunner/verify/budget/error_budget.h"
 #include "atunner/verify/launch/judge_kernels.h"
 #include "atunner/verify/virtual_gpu_test.h"
@@ -383,6 +386,21 @@ TEST_F(JudgeFillTest, HostFillsReachTheDevice) {
   const auto others = Draw(
       Tensor(DType::kFloat64, {.kind = Fill::Kind::kGenerator, .path = "0.5 - i"}), needle);
   EXPECT_EQ(others[7], -6.5);
+}
+
+TEST_F(JudgeFillTest, VariedContentsOfACaptureAreUnpackedOnce) {
+  const TemporaryDirectory folder;
+  const std::vector<float> ones(kMany, 1.0F);
+  capture::BlobStore blobs(folder.path());
+  const std::string bytes(reinterpret_cast<const char*>(ones.data()), kMany * sizeof(float));
+  const ArgSpec captured = Tensor(DType::kFloat32, {.kind = Fill::Kind::kBlob,
+                                                    .path = folder.path().string(),
+                                                    .digest = blobs.Put(bytes).value()});
+  const InputInstance varied{InputFamily::kVariedFill, 3, false};
+  const auto first = Draw(captured, varied);
+  EXPECT_GT(Deviation(first), 0.1);
+  std::filesystem::remove_all(folder.path());
+  EXPECT_EQ(Draw(captured, varied), first);
 }
 
 TEST_F(JudgeFillTest, IntegersWithoutAFillAreSmallAndOfBothSignsWherePossible) {
