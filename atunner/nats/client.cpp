@@ -48,8 +48,7 @@ class Client::Connection {
     ATUNNER_RETURN_IF_ERROR(Reach(deadline));
     ATUNNER_RETURN_IF_ERROR(Pump([this] { return info_.has_value(); }, deadline));
     ATUNNER_TRY(const Json info, ParseJson(*info_, "INFO"));
-    if (url_.tls || info.value("tls_required", false))
-      ATUNNER_RETURN_IF_ERROR(Encrypt(deadline));
+    if (url_.tls || info.value("tls_required", false)) ATUNNER_RETURN_IF_ERROR(Encrypt(deadline));
     std::string text = "CONNECT " + DumpJson(ConnectJson()) + "\r\nPING\r\n";
     for (size_t i = 0; i < subjects.size(); ++i)
       text += SubscribeText(subjects[i], kFirstSubject + i);
@@ -70,7 +69,8 @@ class Client::Connection {
     std::optional<Message> got = std::move(answer);
     answers_.erase(number);
     if (got) return *std::move(got);
-    if (done.error().code == ErrorCode::kTimeout) (void)Send(UnsubscribeText(number, 0), Deadline());
+    if (done.error().code == ErrorCode::kTimeout)
+      (void)Send(UnsubscribeText(number, 0), Deadline());
     return std::unexpected(std::move(done).error());
   }
 
@@ -94,8 +94,8 @@ class Client::Connection {
   }
 
   Json ConnectJson() const {
-    Json json{{"verbose", false}, {"pedantic", false},  {"lang", "c++"},
-              {"protocol", 1},    {"headers", true},    {"no_responders", true},
+    Json json{{"verbose", false}, {"pedantic", false},     {"lang", "c++"},
+              {"protocol", 1},    {"headers", true},       {"no_responders", true},
               {"echo", true},     {"name", options_.name}, {"version", ATUNNER_VERSION}};
     if (!url_.token.empty()) json["auth_token"] = url_.token;
     if (!url_.user.empty()) json["user"] = url_.user;
@@ -182,9 +182,10 @@ class Client::Connection {
       context_.restart();
       if (context_.poll_one() > 0) continue;
       if (std::chrono::steady_clock::now() >= deadline)
-        return Fail(ErrorCode::kTimeout,
-                    "the server does not answer in time" + (last_error_.empty() ? "" : ": " + last_error_),
-                    url_.Text());
+        return Fail(
+            ErrorCode::kTimeout,
+            "the server does not answer in time" + (last_error_.empty() ? "" : ": " + last_error_),
+            url_.Text());
       context_.restart();
       context_.run_one_until(deadline);
     }
@@ -259,8 +260,9 @@ class Client::Connection {
     last_error_ = text;
     if (text.starts_with("Permissions Violation")) return;
     if (text.starts_with("Authorization") || text.starts_with("User Authentication"))
-      failure_ = Error{ErrorCode::kInvalidInput, "the nats-server refuses these credentials: " + text,
-                       "--queue", "put USER:PASSWORD@ or TOKEN@ before the host"};
+      failure_ = Error{ErrorCode::kInvalidInput,
+                       "the nats-server refuses these credentials: " + text, "--queue",
+                       "put USER:PASSWORD@ or TOKEN@ before the host"};
     else
       failure_ = Broken("the server ends the connection: " + text);
   }
@@ -334,7 +336,8 @@ Status Client::Connect() {
 Result<Message> Client::Request(const std::string& subject, std::string_view payload,
                                 const Headers& headers) {
   if (!IsSubject(subject)) return Invalid("'" + subject + "' is no subject", "subject");
-  ATUNNER_TRY(Message answer, Twice([&] { return connection_->Request(subject, payload, headers); }));
+  ATUNNER_TRY(Message answer,
+              Twice([&] { return connection_->Request(subject, payload, headers); }));
   if (answer.status == kNoResponders)
     return Fail(ErrorCode::kUnavailable, "nobody answers to '" + subject + "'", url_.Text(),
                 "start nats-server with JetStream: nats-server --jetstream");

@@ -21,9 +21,10 @@ struct ClientOptions {
 };
 
 /// Safe to use from several threads, of which one is served at a time. It has no thread of its own:
-/// what the server sends meanwhile is read by the next call, which should come within two minutes. Errors: kUnavailable if no server
-/// answers or the connection breaks twice, kTimeout if an answer does not come in time,
-/// kInvalidInput at "--queue" if the server refuses the credentials or a certificate file is wrong.
+/// what the server sends meanwhile is read by the next call, which should come within two minutes.
+/// Errors: kUnavailable if no server answers or the connection breaks twice, kTimeout if an answer
+/// does not come in time, kInvalidInput at "--queue" if the server refuses the credentials or a
+/// certificate file is wrong.
 class Client {
  public:
   Client(Url url, ClientOptions options);

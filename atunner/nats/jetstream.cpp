@@ -39,11 +39,14 @@ std::optional<Error> ErrorOf(const Json& answer) {
                fmt::format("JetStream {}", IntegerOr(*found, "err_code")), ""};
 }
 
-bool Is(const Error& error, int number) { return error.where == fmt::format("JetStream {}", number); }
+bool Is(const Error& error, int number) {
+  return error.where == fmt::format("JetStream {}", number);
+}
 
 Result<Json> ObjectOf(const std::string& text) {
   ATUNNER_TRY(Json json, ParseJson(text, "JetStream"));
-  if (!json.is_object()) return Fail(ErrorCode::kUnavailable, "an answer is no object", "JetStream");
+  if (!json.is_object())
+    return Fail(ErrorCode::kUnavailable, "an answer is no object", "JetStream");
   if (auto error = ErrorOf(json)) return std::unexpected(*std::move(error));
   return json;
 }
@@ -56,12 +59,9 @@ Result<Json> JetStream::Ask(const std::string& what, const Json& request) {
 }
 
 Status JetStream::EnsureStream(const WorkStream& stream) {
-  const Json config{{"name", stream.name},
-                    {"subjects", Json::array({stream.subjects})},
-                    {"retention", "workqueue"},
-                    {"storage", "file"},
-                    {"discard", "old"},
-                    {"max_age", Nanoseconds(stream.max_age_seconds)},
+  const Json config{{"name", stream.name},      {"subjects", Json::array({stream.subjects})},
+                    {"retention", "workqueue"}, {"storage", "file"},
+                    {"discard", "old"},         {"max_age", Nanoseconds(stream.max_age_seconds)},
                     {"num_replicas", 1}};
   const auto made = Ask("STREAM.CREATE." + stream.name, config);
   if (made) return {};
@@ -88,8 +88,8 @@ Status JetStream::EnsureConsumer(const std::string& stream, const ConsumerOption
 Result<std::vector<std::string>> JetStream::Subjects(const std::string& stream) {
   std::vector<std::string> subjects;
   while (true) {
-    ATUNNER_TRY(const Json info, Ask("STREAM.INFO." + stream, {{"subjects_filter", ">"},
-                                                               {"offset", subjects.size()}}));
+    ATUNNER_TRY(const Json info, Ask("STREAM.INFO." + stream,
+                                     {{"subjects_filter", ">"}, {"offset", subjects.size()}}));
     const Json state = info.value("state", Json::object());
     const Json found = state.value("subjects", Json::object());
     if (!found.is_object()) return subjects;
@@ -108,8 +108,8 @@ Result<std::vector<ConsumerState>> JetStream::Consumers(const std::string& strea
     if (!found.is_array()) return consumers;
     for (const Json& one : found) {
       if (one.is_object())
-        consumers.push_back(
-            {TextOr(one, "name"), IntegerOr(one, "num_pending"), IntegerOr(one, "num_ack_pending")});
+        consumers.push_back({TextOr(one, "name"), IntegerOr(one, "num_pending"),
+                             IntegerOr(one, "num_ack_pending")});
     }
     if (found.empty() || consumers.size() >= static_cast<size_t>(IntegerOr(list, "total")))
       return consumers;
@@ -124,10 +124,16 @@ Status JetStream::PublishOnce(const std::string& subject, std::string_view paylo
   return std::unexpected(stored.error());
 }
 
-Status JetStream::Purge(const std::string& stream, const std::string& subject) {
-  const auto purged = Ask("STREAM.PURGE." + stream, {{"filter", subject}});
-  if (!purged) return std::unexpected(purged.error());
-  return {};
+// By its number: nats-server 2.9.10 takes a purge of the only message of a subject for one of all
+// messages, and its consumers skip the others.
+Status JetStream::Remove(const std::string& stream, const std::string& subject) {
+  auto removed = Ask("STREAM.MSG.GET." + stream, {{"last_by_subj", subject}});
+  if (removed) {
+    const int64_t number = IntegerOr(removed->value("message", Json::object()), "seq");
+    removed = Ask("STREAM.MSG.DELETE." + stream, {{"seq", number}, {"no_erase", true}});
+  }
+  if (removed || removed.error().code == ErrorCode::kNotFound) return {};
+  return std::unexpected(removed.error());
 }
 
 Result<std::string> JetStream::SubjectOf(const std::string& stream, uint64_t sequence) {

@@ -19,7 +19,7 @@ namespace atunner::nats {
 /// A stream from which each message is removed when it is acknowledged.
 struct WorkStream {
   std::string name;
-  std::string subjects;  ///< "name.jobs.>"
+  std::string subjects;            ///< "name.jobs.>"
   double max_age_seconds = 86400;  ///< then a message is dropped, whatever became of it
 };
 
@@ -33,7 +33,7 @@ struct ConsumerState {
 
 struct ConsumerOptions {
   std::string name;
-  std::string subject;            ///< of the messages that it delivers; may have wildcards
+  std::string subject;              ///< of the messages that it delivers; may have wildcards
   double acknowledge_seconds = 30;  ///< after so long without a sign a message is delivered again
   int max_deliveries = 20;
 };
@@ -61,8 +61,8 @@ class JetStream {
   Result<std::vector<ConsumerState>> Consumers(const std::string& stream);
   /// Stores a message unless there is one of its subject.
   Status PublishOnce(const std::string& subject, std::string_view payload);
-  /// Removes the messages of a subject.
-  Status Purge(const std::string& stream, const std::string& subject);
+  /// Removes the last message of a subject, if there is one.
+  Status Remove(const std::string& stream, const std::string& subject);
   /// The subject of the message of this number.
   Result<std::string> SubjectOf(const std::string& stream, uint64_t sequence);
   /// The next message; nullopt if none waits. It is delivered again if it is not acknowledged.

@@ -18,13 +18,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-void Pause(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+void Pause(int milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
 
 /// Waits until the server that was just started answers.
 bool Reach(Client& client) {
   for (int i = 0; i < 200; ++i) {
     const Status connected = client.Connect();
-    if (connected || connected.error().code == ErrorCode::kInvalidInput) return connected.has_value();
+    if (connected || connected.error().code == ErrorCode::kInvalidInput)
+      return connected.has_value();
     Pause(50);
   }
   return false;
@@ -101,6 +104,24 @@ TEST_F(NatsServerTest, DeliversUntilAcknowledged) {
   EXPECT_THAT(jetstream.Subjects("s").value(), IsEmpty());
   EXPECT_EQ(jetstream.Subjects("unknown").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(jetstream.SubjectOf("s", 77).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(NatsServerTest, RemovesOneMessageAndKeepsTheOthers) {
+  LocalServer server;
+  Client client(UrlOf(server), {.name = "test"});
+  ASSERT_TRUE(Reach(client));
+  JetStream jetstream(client);
+  ASSERT_TRUE(Prepare(jetstream));
+  for (const char* subject : {"s.c.1", "s.c.2", "s.c.3"})
+    ASSERT_TRUE(jetstream.PublishOnce(subject, subject));
+  ASSERT_TRUE(jetstream.Remove("s", "s.c.1"));
+  ASSERT_TRUE(jetstream.Remove("s", "s.c.1"));
+  for (const char* subject : {"s.c.2", "s.c.3"}) {
+    const auto got = jetstream.Pull("s", "c").value();
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->subject, subject);
+    ASSERT_TRUE(jetstream.Acknowledge(*got));
+  }
 }
 
 TEST_F(NatsServerTest, OutlivesAServerThatIsKilled) {

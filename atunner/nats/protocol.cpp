@@ -48,7 +48,8 @@ std::string_view Trimmed(std::string_view text) {
 }
 
 bool IsKeyword(std::string_view word, std::string_view keyword) {
-  return std::ranges::equal(word, keyword, [](char a, char b) { return (a & ~0x20) == (b & ~0x20); });
+  return std::ranges::equal(word, keyword,
+                            [](char a, char b) { return (a & ~0x20) == (b & ~0x20); });
 }
 
 /// "NATS/1.0 503 No Responders\r\nName: value\r\n\r\n".

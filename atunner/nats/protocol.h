@@ -1,5 +1,5 @@
-// The text protocol of NATS (https://docs.nats.io/reference/reference-protocols/nats-protocol): what
-// a server says as values, and what a client says as text. Pure functions.
+// The text protocol of NATS (https://docs.nats.io/reference/reference-protocols/nats-protocol):
+// what a server says as values, and what a client says as text. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ class Parser {
 
   size_t most_bytes_;
   std::string bytes_;
-  size_t begin_ = 0;  ///< of the bytes that are not consumed
+  size_t begin_ = 0;                  ///< of the bytes that are not consumed
   std::optional<Operation> pending_;  ///< a message whose payload is not complete
   size_t header_bytes_ = 0;
   size_t total_bytes_ = 0;

@@ -69,8 +69,7 @@ Result<Url> ParseUrl(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash != std::string_view::npos && slash + 1 < text.size()) {
     url.name = text.substr(slash + 1);
-    if (!IsName(url.name))
-      return BadUrl("a name has at most 32 letters, digits, '-' and '_'");
+    if (!IsName(url.name)) return BadUrl("a name has at most 32 letters, digits, '-' and '_'");
   }
   text = text.substr(0, slash);
   const size_t at = text.rfind('@');

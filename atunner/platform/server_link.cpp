@@ -39,11 +39,13 @@ class HttpLink : public ServerLink {
   HttpLink(http::Origin origin, std::string token, Clock& clock, double patience)
       : origin_(std::move(origin)), token_(std::move(token)), clock_(clock), patience_(patience) {}
 
-  Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker) override {
-    const Json body{{"worker", worker.name},
-                    {"gpus", worker.gpus},
-                    {"labels", worker.labels},
-                    {"wait_seconds", 10}};
+  Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker,
+                                         const Wanted& wanted) override {
+    Json body{{"worker", worker.name},
+              {"gpus", worker.gpus},
+              {"labels", worker.labels},
+              {"wait_seconds", wanted.wait_seconds}};
+    if (!wanted.job.empty()) body["job"] = wanted.job;
     ATUNNER_TRY(const http::Response answer, Post("/api/v1/work/lease", body));
     if (answer.status == 204) return std::nullopt;
     ATUNNER_TRY(const Json json, ParseJson(answer.body, "lease"));
@@ -154,6 +156,12 @@ class HttpLink : public ServerLink {
 };
 
 }  // namespace
+
+std::map<std::string, std::string> LabelsOf(const WorkerDescription& worker) {
+  std::map<std::string, std::string> labels = worker.labels;
+  if (!worker.gpus.empty()) labels.emplace("gpu", worker.gpus.front());
+  return labels;
+}
 
 std::unique_ptr<ServerLink> MakeHttpLink(http::Origin origin, std::string token, Clock& clock,
                                          double patience_seconds) {

@@ -25,6 +25,15 @@ struct WorkerDescription {
   std::map<std::string, std::string> labels;
 };
 
+/// Its labels, with its first GPU as "gpu" unless it has a label of that name.
+std::map<std::string, std::string> LabelsOf(const WorkerDescription& worker);
+
+/// Which job a worker asks for.
+struct Wanted {
+  std::string job;           ///< only this one; "": the first that it can take
+  double wait_seconds = 10;  ///< how long the server waits for one; not for a certain job
+};
+
 struct LeasedJob {
   std::string id;
   std::string lease;
@@ -36,7 +45,8 @@ class ServerLink {
  public:
   virtual ~ServerLink() = default;
   /// nullopt when there is no job for this worker now.
-  virtual Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker) = 0;
+  virtual Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker,
+                                                 const Wanted& wanted) = 0;
   /// True if the job is to be cancelled.
   virtual Result<bool> HeartBeat(const LeasedJob& job) = 0;
   virtual Status SendEvents(const LeasedJob& job, int64_t batch, const Json& events,

@@ -21,7 +21,7 @@ using testing::IsEmpty;
 /// A server that remembers what it was told.
 class FakeLink : public ServerLink {
  public:
-  Result<std::optional<LeasedJob>> Lease(const WorkerDescription&) override {
+  Result<std::optional<LeasedJob>> Lease(const WorkerDescription&, const Wanted&) override {
     if (jobs.empty()) return std::nullopt;
     LeasedJob job = jobs.front();
     jobs.pop_front();
@@ -129,6 +129,20 @@ TEST_F(WorkerTest, ASharedStoreNeedsNoRuns) {
 TEST_F(WorkerTest, NoJobIsNoWork) {
   Worker worker(options_, link_, fakes_.services, log_);
   EXPECT_FALSE(worker.RunOne({}).value());
+}
+
+TEST_F(WorkerTest, EndsAfterItsJobsOrWithoutWork) {
+  options_.most_jobs = 1;
+  for (const char* id : {"j-1", "j-2"})
+    link_.jobs.push_back({id, "lease", ParseJson(kRelu).value()});
+  Worker one(options_, link_, fakes_.services, log_);
+  ASSERT_TRUE(one.Run({}));
+  EXPECT_EQ(link_.jobs.size(), 1);
+  options_.most_jobs = 0;
+  options_.most_idle_seconds = 5;
+  Worker idle(options_, link_, fakes_.services, log_);
+  ASSERT_TRUE(idle.Run({}));
+  EXPECT_TRUE(link_.jobs.empty());
 }
 
 TEST_F(WorkerTest, AWrongJobFailsWithItsField) {

@@ -281,6 +281,17 @@ TEST_F(ApiTest, ALostLeaseIsAConflict) {
   EXPECT_EQ(Ask("POST", "/api/v1/work/lease", "{}").status, 422);
 }
 
+TEST_F(ApiTest, AWorkerMayAskForACertainJob) {
+  Submit();
+  const std::string second = Submit();
+  const std::string ask = R"({"worker": "w", "job": ")" + second + R"("})";
+  const http::Response lease = Ask("POST", "/api/v1/work/lease", ask);
+  ASSERT_EQ(lease.status, 200) << lease.body;
+  EXPECT_EQ(ParseJson(lease.body).value()["job"], second);
+  EXPECT_EQ(Ask("POST", "/api/v1/work/lease", ask).status, 204) << "it runs";
+  EXPECT_EQ(Ask("POST", "/api/v1/work/lease", R"({"worker": "w", "job": "x"})").status, 204);
+}
+
 TEST_F(ApiTest, TokensHaveScopes) {
   const std::string reader = Token("read");
   const std::string submitter = Token("submit");

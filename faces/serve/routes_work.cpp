@@ -28,21 +28,37 @@ platform::WorkerDescription WorkerOf(const Json& body) {
   for (const auto& [name, value] : labels.items()) {
     if (value.is_string()) worker.labels[name] = value.get<std::string>();
   }
-  if (!worker.gpus.empty()) worker.labels.emplace("gpu", worker.gpus.front());
+  worker.labels = platform::LabelsOf(worker);
   return worker;
 }
 
-/// A job for the worker, or nothing yet; 204 after `until`.
-std::optional<http::Response> TryLease(ServeContext& context,
-                                       const platform::WorkerDescription& worker, double until,
-                                       const std::string& request_id) {
+/// A worker and, if it has a message about one, the job that it asks for.
+struct LeaseRequest {
+  platform::WorkerDescription worker;
+  std::string job;
+  double until = 0;
+  std::string request_id;
+};
+
+Result<std::optional<queue::Lease>> TakeFor(ServeContext& context, const LeaseRequest& asked) {
+  const queue::Worker worker{asked.worker.name, asked.worker.labels};
+  const double seconds = context.options.lease_seconds;
+  if (asked.job.empty()) return context.queue.Take(worker, seconds);
+  return context.queue.TakeJob(worker, asked.job, seconds);
+}
+
+/// A job for the worker, or nothing yet; 204 after `until`, or when the job that it asks for waits
+/// no longer.
+std::optional<http::Response> TryLease(ServeContext& context, const LeaseRequest& asked) {
+  const auto& [worker, wanted, until, request_id] = asked;
+  // 204 would mean that the message about a certain job has become pointless.
+  if (context.draining && !wanted.empty()) return Problem(503, "the server is ending", request_id);
   if (context.draining) return Empty(204);
-  const auto lease = context.queue.Take({worker.name, worker.labels},
-                                        context.options.lease_seconds);
+  const auto lease = TakeFor(context, asked);
   if (!lease) return ProblemOf(lease.error(), request_id);
   context.workers.Saw(worker, *lease ? (*lease)->job.id : "");
   if (!*lease) {
-    if (SystemClock().Now() < until) return std::nullopt;
+    if (wanted.empty() && SystemClock().Now() < until) return std::nullopt;
     return Empty(204);
   }
   context.metrics.Add("atunner_leases_total", "");
@@ -70,10 +86,9 @@ http::Response PostLease(Call& call) {
   const Json wait = body->value("wait_seconds", Json(0));
   const double seconds = wait.is_number() ? std::clamp(wait.get<double>(), 0.0, 30.0) : 0;
   http::Response response;
-  response.later = [&context = call.context, worker, request_id = call.request_id,
-                    until = SystemClock().Now() + seconds] {
-    return TryLease(context, worker, until, request_id);
-  };
+  const LeaseRequest asked{worker, TextOf(*body, "job"), SystemClock().Now() + seconds,
+                           call.request_id};
+  response.later = [&context = call.context, asked] { return TryLease(context, asked); };
   return response;
 }
 
