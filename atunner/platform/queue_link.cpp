@@ -65,8 +65,8 @@ class QueueLink : public ServerLink {
   Status PutArtifact(const LeasedJob& job, const std::string& path, const Path& file) override {
     return link_->PutArtifact(job, path, file);
   }
-  Status SendRun(const LeasedJob& job, const RunRecord& run,
-                 const std::vector<Trial>& trials) override {
+  Result<std::string> SendRun(const LeasedJob& job, const RunRecord& run,
+                              const std::vector<Trial>& trials) override {
     return link_->SendRun(job, run, trials);
   }
   Status End(const LeasedJob& job, const std::string& state, const Json& result, const Json& error,

@@ -48,8 +48,9 @@ class DirectLink : public ServerLink {
   }
   Result<Path> Fetch(const std::string&, const Path&) override { return Path(); }
   Status PutArtifact(const LeasedJob&, const std::string&, const Path&) override { return {}; }
-  Status SendRun(const LeasedJob&, const RunRecord&, const std::vector<Trial>&) override {
-    return {};
+  Result<std::string> SendRun(const LeasedJob&, const RunRecord& run,
+                              const std::vector<Trial>&) override {
+    return run.id;
   }
   Status End(const LeasedJob& job, const std::string& state, const Json&, const Json&,
              bool) override {

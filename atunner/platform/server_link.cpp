@@ -95,17 +95,20 @@ class HttpLink : public ServerLink {
     return {};
   }
 
-  Status SendRun(const LeasedJob& job, const RunRecord& run,
-                 const std::vector<Trial>& trials) override {
+  Result<std::string> SendRun(const LeasedJob& job, const RunRecord& run,
+                              const std::vector<Trial>& trials) override {
+    std::string kept = run.id;
     for (size_t begin = 0; begin == 0 || begin < trials.size(); begin += kTrialsAtOnce) {
       Json some = Json::array();
       for (size_t i = begin; i < std::min(begin + kTrialsAtOnce, trials.size()); ++i)
         some.push_back(ToJson(trials[i]));
-      ATUNNER_RETURN_IF_ERROR(
-          Tell(Of(job, "runs"),
-               {{"lease", job.lease}, {"run", RunJson(run)}, {"trials", std::move(some)}}));
+      ATUNNER_TRY(const http::Response answer,
+                  Post(Of(job, "runs"),
+                       {{"lease", job.lease}, {"run", RunJson(run)}, {"trials", std::move(some)}}));
+      ATUNNER_TRY(const Json json, ParseJson(answer.body, "run"));
+      kept = TextOr(json, "run");
     }
-    return {};
+    return kept;
   }
 
   Status End(const LeasedJob& job, const std::string& state, const Json& result, const Json& error,

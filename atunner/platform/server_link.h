@@ -54,8 +54,10 @@ class ServerLink {
   /// Puts an uploaded file into `folder`. Returns its path.
   virtual Result<Path> Fetch(const std::string& upload, const Path& folder) = 0;
   virtual Status PutArtifact(const LeasedJob& job, const std::string& path, const Path& file) = 0;
-  virtual Status SendRun(const LeasedJob& job, const RunRecord& run,
-                         const std::vector<Trial>& trials) = 0;
+  /// Returns the id under which the server keeps the run: that of an equal run if it has one, maybe
+  /// of another worker.
+  virtual Result<std::string> SendRun(const LeasedJob& job, const RunRecord& run,
+                                      const std::vector<Trial>& trials) = 0;
   /// `state`: succeeded, cancelled, failed, or queued to give the job back. `retry`: another
   /// attempt may mend the failure.
   virtual Status End(const LeasedJob& job, const std::string& state, const Json& result,

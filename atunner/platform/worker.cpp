@@ -217,13 +217,16 @@ Status Worker::SendArtifact(const LeasedJob& job, const Path& folder) {
   return {};
 }
 
-Status Worker::SendRuns(const LeasedJob& job, const Json& progress) {
+Status Worker::SendRuns(const LeasedJob& job, Json& progress) {
   if (options_.shares_store || progress["runs"].empty()) return {};
   ATUNNER_TRY(const auto store, services_.stores.Open());
-  for (const Json& id : progress["runs"]) {
+  for (Json& id : progress["runs"]) {
     ATUNNER_TRY(const RunRecord run, store->FindRun(id.get<std::string>()));
     ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
-    ATUNNER_RETURN_IF_ERROR(link_.SendRun(job, run, trials));
+    ATUNNER_TRY(const std::string kept, link_.SendRun(job, run, trials));
+    Json& best = progress["best"];
+    if (best.is_object() && best["run"] == id) best["run"] = kept;
+    id = kept;
   }
   return {};
 }

@@ -47,7 +47,8 @@ class Worker {
   Result<bool> Tune(const LeasedJob& job, const Path& folder, const jobs::EventSink& events,
                     const std::stop_token& stop);
   Status SendArtifact(const LeasedJob& job, const Path& folder);
-  Status SendRuns(const LeasedJob& job, const Json& progress);
+  /// Puts the server's ids of the runs into `progress`.
+  Status SendRuns(const LeasedJob& job, Json& progress);
   Status Report(const LeasedJob& job, const Outcome& outcome);
 
   const WorkerOptions& options_;

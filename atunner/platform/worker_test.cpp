@@ -48,11 +48,11 @@ class FakeLink : public ServerLink {
     artifacts.push_back(path);
     return {};
   }
-  Status SendRun(const LeasedJob&, const RunRecord& run,
-                 const std::vector<Trial>& trials) override {
+  Result<std::string> SendRun(const LeasedJob&, const RunRecord& run,
+                              const std::vector<Trial>& trials) override {
     runs.push_back(RunFromJson(RunJson(run)).value());
     trial_count += trials.size();
-    return {};
+    return "kept-" + run.id;
   }
   Status End(const LeasedJob&, const std::string& ended, const Json& ended_result,
              const Json& ended_error, bool again) override {
@@ -117,6 +117,9 @@ TEST_F(WorkerTest, RunsAJobAndSaysAllAboutIt) {
   ASSERT_EQ(link_.runs.size(), 1);
   EXPECT_THAT(link_.runs[0].command, HasSubstr("atunner optimize --operator relu"));
   EXPECT_EQ(link_.trial_count, 3);
+  const std::string kept = "kept-" + link_.runs[0].id;
+  EXPECT_EQ(link_.result["runs"], Json::array({kept})) << "the server's id, not the worker's";
+  EXPECT_EQ(link_.result["best"]["run"], kept);
   EXPECT_TRUE(FilesBelow(folder_.path()).empty());
 }
 

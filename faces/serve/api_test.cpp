@@ -151,6 +151,11 @@ TEST_F(ApiTest, AWorkerElsewhereSendsItsRuns) {
   EXPECT_EQ(Get("/api/v1/runs/" + run)["status"], "finished");
   EXPECT_EQ(Get("/api/v1/runs/" + run + "/trials")["total"], 3);
   EXPECT_EQ(Get("/api/v1/workers")["workers"][0]["name"], "tester");
+  // A third machine gets an equal job: its run is the one that is here.
+  jobs::FakeServices another;
+  const std::string equal = Submit();
+  ASSERT_TRUE(Work(another, false));
+  EXPECT_EQ(Get("/api/v1/jobs/" + equal)["runs"], Json::array({run}));
 }
 
 TEST_F(ApiTest, EventsComeInOrderAndGoOnWhereTheyEnded) {

@@ -148,8 +148,9 @@ http::Response PutArtifact(Call& call) {
   return Empty(204);
 }
 
-/// Adds what the server's store does not have yet; sent again, it changes nothing.
-Status Import(ServeContext& context, const Json& body) {
+/// Adds what the server's store does not have yet; sent again, it changes nothing. Returns the id
+/// of the run here, which another worker may have sent under an id of its own.
+Result<std::string> Import(ServeContext& context, const Json& body) {
   ATUNNER_TRY(const RunRecord run, platform::RunFromJson(body.value("run", Json())));
   const std::scoped_lock lock(context.imports);
   ATUNNER_TRY(const auto store, context.services.stores.Open());
@@ -162,7 +163,8 @@ Status Import(ServeContext& context, const Json& body) {
   stored.status = run.status == "running" ? "stopped" : run.status;
   stored.summary = run.summary;
   stored.seconds = run.seconds;
-  return store->UpdateRun(stored);
+  ATUNNER_RETURN_IF_ERROR(store->UpdateRun(stored));
+  return stored.id;
 }
 
 http::Response PostRuns(Call& call) {
@@ -171,7 +173,10 @@ http::Response PostRuns(Call& call) {
   const auto cancel = call.context.queue.Extend(call.Segment(0), TextOf(*body, "lease"),
                                                 call.context.options.lease_seconds);
   if (!cancel) return ProblemOf(cancel.error(), call.request_id);
-  return Told(call, Import(call.context, *body));
+  const auto run = Import(call.context, *body);
+  if (!run) return ProblemOf(run.error(), call.request_id);
+  call.context.hub->Wake();
+  return JsonResponse(200, {{"run", *run}});
 }
 
 http::Response End(Call& call, queue::State state) {
