@@ -21,7 +21,7 @@ import tempfile
 import time
 
 from kill_process import check_job, submit
-from serve_process import SKIP, Contract, Server
+from serve_process import PATIENCE_SECONDS, SKIP, Contract, Server
 
 
 def free_port():
@@ -84,6 +84,20 @@ def wait_for(condition, what, seconds=60):
         time.sleep(0.1)
     raise AssertionError(what)
 
+def wait_for_all(server, seconds=PATIENCE_SECONDS):
+    """Until no job waits or runs; an error when none ends for so many seconds."""
+    last, end = None, 0
+    while True:
+        jobs = server.get("/api/v1/status")["jobs"]
+        left = jobs["queued"] + jobs["running"]
+        if left == 0:
+            return
+        if left != last:
+            last, end = left, time.monotonic() + seconds
+        assert time.monotonic() < end, f"no job ends any more: {jobs}"
+        time.sleep(0.2)
+
+
 def run(options, chance, server, nats, workers):
     jobs = [submit(server, number) for number in range(options.jobs)]
     victims = {"server": [server], "nats-server": [nats], "worker": workers}
@@ -95,6 +109,7 @@ def run(options, chance, server, nats, workers):
         victim.kill()
         victim.start()
         killed[kind] += 1
+    wait_for_all(server)
     states = {}
     for job in jobs:
         ended = server.wait(job, lambda j: j["ended"] is not None)
