@@ -16,7 +16,7 @@
 # SEEDS are folders with valid inputs, from which the fuzz targets start.
 set(layer 0)
 foreach(rooms "base" "model" "graph ptx device compile search store capture trace http"
-        "cuda_text shadow importers planning workflow knowledge llm queue" "operators"
+        "cuda_text shadow importers planning workflow knowledge llm queue nats" "operators"
         "intake codegen vgpu verify report replay" "measure evidence fusion recognition"
         "judge rewrites" "tune" "jobs" "agents platform mcp" "wiring program runtime"
         "recorder serve" "cli")

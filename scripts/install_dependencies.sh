@@ -7,7 +7,8 @@ set -euo pipefail
 packages=(build-essential cmake ninja-build mold libcli11-dev libfmt-dev nlohmann-json3-dev
           libsqlite3-dev libeigen3-dev libxxhash-dev libtomlplusplus-dev zlib1g-dev libboost-dev
           libssl-dev libyaml-dev)
-testing=(ccache libgtest-dev libgmock-dev python3 python3-yaml python3-jsonschema python3-onnx)
+testing=(ccache libgtest-dev libgmock-dev python3 python3-yaml python3-jsonschema python3-onnx
+         nats-server)
 case "${1:-}" in
   "") ;;
   test) packages+=("${testing[@]}") ;;

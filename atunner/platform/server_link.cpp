@@ -39,11 +39,13 @@ class HttpLink : public ServerLink {
   HttpLink(http::Origin origin, std::string token, Clock& clock, double patience)
       : origin_(std::move(origin)), token_(std::move(token)), clock_(clock), patience_(patience) {}
 
-  Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker) override {
-    const Json body{{"worker", worker.name},
-                    {"gpus", worker.gpus},
-                    {"labels", worker.labels},
-                    {"wait_seconds", 10}};
+  Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker,
+                                         const Wanted& wanted) override {
+    Json body{{"worker", worker.name},
+              {"gpus", worker.gpus},
+              {"labels", worker.labels},
+              {"wait_seconds", wanted.wait_seconds}};
+    if (!wanted.job.empty()) body["job"] = wanted.job;
     ATUNNER_TRY(const http::Response answer, Post("/api/v1/work/lease", body));
     if (answer.status == 204) return std::nullopt;
     ATUNNER_TRY(const Json json, ParseJson(answer.body, "lease"));
@@ -93,17 +95,20 @@ class HttpLink : public ServerLink {
     return {};
   }
 
-  Status SendRun(const LeasedJob& job, const RunRecord& run,
-                 const std::vector<Trial>& trials) override {
+  Result<std::string> SendRun(const LeasedJob& job, const RunRecord& run,
+                              const std::vector<Trial>& trials) override {
+    std::string kept = run.id;
     for (size_t begin = 0; begin == 0 || begin < trials.size(); begin += kTrialsAtOnce) {
       Json some = Json::array();
       for (size_t i = begin; i < std::min(begin + kTrialsAtOnce, trials.size()); ++i)
         some.push_back(ToJson(trials[i]));
-      ATUNNER_RETURN_IF_ERROR(
-          Tell(Of(job, "runs"),
-               {{"lease", job.lease}, {"run", RunJson(run)}, {"trials", std::move(some)}}));
+      ATUNNER_TRY(const http::Response answer,
+                  Post(Of(job, "runs"),
+                       {{"lease", job.lease}, {"run", RunJson(run)}, {"trials", std::move(some)}}));
+      ATUNNER_TRY(const Json json, ParseJson(answer.body, "run"));
+      kept = TextOr(json, "run");
     }
-    return {};
+    return kept;
   }
 
   Status End(const LeasedJob& job, const std::string& state, const Json& result, const Json& error,
@@ -154,6 +159,12 @@ class HttpLink : public ServerLink {
 };
 
 }  // namespace
+
+std::map<std::string, std::string> LabelsOf(const WorkerDescription& worker) {
+  std::map<std::string, std::string> labels = worker.labels;
+  if (!worker.gpus.empty()) labels.emplace("gpu", worker.gpus.front());
+  return labels;
+}
 
 std::unique_ptr<ServerLink> MakeHttpLink(http::Origin origin, std::string token, Clock& clock,
                                          double patience_seconds) {

@@ -25,6 +25,15 @@ struct WorkerDescription {
   std::map<std::string, std::string> labels;
 };
 
+/// Its labels, with its first GPU as "gpu" unless it has a label of that name.
+std::map<std::string, std::string> LabelsOf(const WorkerDescription& worker);
+
+/// Which job a worker asks for.
+struct Wanted {
+  std::string job;           ///< only this one; "": the first that it can take
+  double wait_seconds = 10;  ///< how long the server waits for one; not for a certain job
+};
+
 struct LeasedJob {
   std::string id;
   std::string lease;
@@ -36,7 +45,8 @@ class ServerLink {
  public:
   virtual ~ServerLink() = default;
   /// nullopt when there is no job for this worker now.
-  virtual Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker) = 0;
+  virtual Result<std::optional<LeasedJob>> Lease(const WorkerDescription& worker,
+                                                 const Wanted& wanted) = 0;
   /// True if the job is to be cancelled.
   virtual Result<bool> HeartBeat(const LeasedJob& job) = 0;
   virtual Status SendEvents(const LeasedJob& job, int64_t batch, const Json& events,
@@ -44,8 +54,10 @@ class ServerLink {
   /// Puts an uploaded file into `folder`. Returns its path.
   virtual Result<Path> Fetch(const std::string& upload, const Path& folder) = 0;
   virtual Status PutArtifact(const LeasedJob& job, const std::string& path, const Path& file) = 0;
-  virtual Status SendRun(const LeasedJob& job, const RunRecord& run,
-                         const std::vector<Trial>& trials) = 0;
+  /// Returns the id under which the server keeps the run: that of an equal run if it has one, maybe
+  /// of another worker.
+  virtual Result<std::string> SendRun(const LeasedJob& job, const RunRecord& run,
+                                      const std::vector<Trial>& trials) = 0;
   /// `state`: succeeded, cancelled, failed, or queued to give the job back. `retry`: another
   /// attempt may mend the failure.
   virtual Status End(const LeasedJob& job, const std::string& state, const Json& result,

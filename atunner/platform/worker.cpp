@@ -146,15 +146,23 @@ Json ErrorJson(const Error& error) {
 }
 
 Status Worker::Run(const std::stop_token& stop) {
+  int jobs = 0;
+  double idle_since = services_.clock.Now();
   while (!stop.stop_requested()) {
     ATUNNER_TRY(const bool worked, RunOne(stop));
-    if (!worked && !stop.stop_requested()) services_.clock.Sleep(options_.idle_seconds);
+    if (worked) idle_since = services_.clock.Now();
+    if (worked && ++jobs == options_.most_jobs) return {};
+    if (worked || stop.stop_requested()) continue;
+    if (options_.most_idle_seconds > 0 &&
+        services_.clock.Now() - idle_since >= options_.most_idle_seconds)
+      return {};
+    services_.clock.Sleep(options_.idle_seconds);
   }
   return {};
 }
 
 Result<bool> Worker::RunOne(const std::stop_token& stop) {
-  ATUNNER_TRY(const auto job, link_.Lease(options_.description));
+  ATUNNER_TRY(const auto job, link_.Lease(options_.description, {}));
   if (!job) return false;
   log_(job->id + ": begins");
   Work(*job, stop);
@@ -209,13 +217,16 @@ Status Worker::SendArtifact(const LeasedJob& job, const Path& folder) {
   return {};
 }
 
-Status Worker::SendRuns(const LeasedJob& job, const Json& progress) {
+Status Worker::SendRuns(const LeasedJob& job, Json& progress) {
   if (options_.shares_store || progress["runs"].empty()) return {};
   ATUNNER_TRY(const auto store, services_.stores.Open());
-  for (const Json& id : progress["runs"]) {
+  for (Json& id : progress["runs"]) {
     ATUNNER_TRY(const RunRecord run, store->FindRun(id.get<std::string>()));
     ATUNNER_TRY(const std::vector<Trial> trials, store->Trials(run.id));
-    ATUNNER_RETURN_IF_ERROR(link_.SendRun(job, run, trials));
+    ATUNNER_TRY(const std::string kept, link_.SendRun(job, run, trials));
+    Json& best = progress["best"];
+    if (best.is_object() && best["run"] == id) best["run"] = kept;
+    id = kept;
   }
   return {};
 }

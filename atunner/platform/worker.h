@@ -21,6 +21,8 @@ struct WorkerOptions {
   bool shares_store = false;
   double idle_seconds = 0.5;      ///< between two questions for a job
   double heart_beat_seconds = 1;  ///< also how soon a cancelled job stops
+  int most_jobs = 0;              ///< it ends after so many; 0: any number
+  double most_idle_seconds = 0;   ///< it ends after so long without a job; 0: never
 };
 
 /// Called with one line for each thing that happens: "j-…: begins".
@@ -33,8 +35,8 @@ class Worker {
          const WorkerLog& log)
       : options_(options), link_(link), services_(services), log_(log) {}
 
-  /// Works until `stop`. A job that runs then is given back to the queue. An error ends the worker:
-  /// the server refuses it, or cannot be reached for too long.
+  /// Works until `stop`, or as long as the options allow. A job that runs then is given back to the
+  /// queue. An error ends the worker: the server refuses it, or cannot be reached for too long.
   Status Run(const std::stop_token& stop);
   /// Takes and runs one job. False if there was none.
   Result<bool> RunOne(const std::stop_token& stop);
@@ -45,7 +47,8 @@ class Worker {
   Result<bool> Tune(const LeasedJob& job, const Path& folder, const jobs::EventSink& events,
                     const std::stop_token& stop);
   Status SendArtifact(const LeasedJob& job, const Path& folder);
-  Status SendRuns(const LeasedJob& job, const Json& progress);
+  /// Puts the server's ids of the runs into `progress`.
+  Status SendRuns(const LeasedJob& job, Json& progress);
   Status Report(const LeasedJob& job, const Outcome& outcome);
 
   const WorkerOptions& options_;

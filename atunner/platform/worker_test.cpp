@@ -21,7 +21,7 @@ using testing::IsEmpty;
 /// A server that remembers what it was told.
 class FakeLink : public ServerLink {
  public:
-  Result<std::optional<LeasedJob>> Lease(const WorkerDescription&) override {
+  Result<std::optional<LeasedJob>> Lease(const WorkerDescription&, const Wanted&) override {
     if (jobs.empty()) return std::nullopt;
     LeasedJob job = jobs.front();
     jobs.pop_front();
@@ -48,11 +48,11 @@ class FakeLink : public ServerLink {
     artifacts.push_back(path);
     return {};
   }
-  Status SendRun(const LeasedJob&, const RunRecord& run,
-                 const std::vector<Trial>& trials) override {
+  Result<std::string> SendRun(const LeasedJob&, const RunRecord& run,
+                              const std::vector<Trial>& trials) override {
     runs.push_back(RunFromJson(RunJson(run)).value());
     trial_count += trials.size();
-    return {};
+    return "kept-" + run.id;
   }
   Status End(const LeasedJob&, const std::string& ended, const Json& ended_result,
              const Json& ended_error, bool again) override {
@@ -117,6 +117,9 @@ TEST_F(WorkerTest, RunsAJobAndSaysAllAboutIt) {
   ASSERT_EQ(link_.runs.size(), 1);
   EXPECT_THAT(link_.runs[0].command, HasSubstr("atunner optimize --operator relu"));
   EXPECT_EQ(link_.trial_count, 3);
+  const std::string kept = "kept-" + link_.runs[0].id;
+  EXPECT_EQ(link_.result["runs"], Json::array({kept})) << "the server's id, not the worker's";
+  EXPECT_EQ(link_.result["best"]["run"], kept);
   EXPECT_TRUE(FilesBelow(folder_.path()).empty());
 }
 
@@ -129,6 +132,20 @@ TEST_F(WorkerTest, ASharedStoreNeedsNoRuns) {
 TEST_F(WorkerTest, NoJobIsNoWork) {
   Worker worker(options_, link_, fakes_.services, log_);
   EXPECT_FALSE(worker.RunOne({}).value());
+}
+
+TEST_F(WorkerTest, EndsAfterItsJobsOrWithoutWork) {
+  options_.most_jobs = 1;
+  for (const char* id : {"j-1", "j-2"})
+    link_.jobs.push_back({id, "lease", ParseJson(kRelu).value()});
+  Worker one(options_, link_, fakes_.services, log_);
+  ASSERT_TRUE(one.Run({}));
+  EXPECT_EQ(link_.jobs.size(), 1);
+  options_.most_jobs = 0;
+  options_.most_idle_seconds = 5;
+  Worker idle(options_, link_, fakes_.services, log_);
+  ASSERT_TRUE(idle.Run({}));
+  EXPECT_TRUE(link_.jobs.empty());
 }
 
 TEST_F(WorkerTest, AWrongJobFailsWithItsField) {

@@ -127,6 +127,9 @@ class Queue {
   /// The first job that this worker can take; nullopt if there is none. Among equal priorities
   /// those go first with which fewer workers vanished.
   virtual Result<std::optional<Lease>> Take(const Worker& worker, double seconds) = 0;
+  /// Takes this job if it is queued and the worker has its labels; else nullopt.
+  virtual Result<std::optional<Lease>> TakeJob(const Worker& worker, const std::string& job,
+                                               double seconds) = 0;
   /// Returns true if the job is to be cancelled. kInvalidInput at kLeaseField for a lost lease.
   virtual Result<bool> Extend(const std::string& job, const std::string& token, double seconds) = 0;
   /// kInvalidInput at kLeaseField for a lost lease.
@@ -136,6 +139,10 @@ class Queue {
   virtual Status End(const std::string& job, const std::string& token, const Ending& ending) = 0;
   /// A queued job is cancelled at once; the worker of a running one is told so.
   virtual Result<Job> Cancel(const std::string& job) = 0;
+  /// Fails a queued job that no worker can take. False if it is not queued, or changed since
+  /// `version`.
+  virtual Result<bool> Abandon(const std::string& job, int64_t version,
+                               const std::string& error) = 0;
   /// kNotFound for an unknown id.
   virtual Result<Job> Find(const std::string& job) = 0;
   virtual Result<JobPage> List(const JobFilter& filter) = 0;

@@ -57,6 +57,30 @@ TEST_F(QueueTest, AJobIsTakenOnceAndEndsOnce) {
               ElementsAre("state queued", "state running", "state succeeded", "end succeeded"));
 }
 
+TEST_F(QueueTest, ACertainJobIsTakenByWhoHasItsLabels) {
+  Submit("first", 5);
+  const std::string id = Submit("second", 0, {{"gpu", "H200"}}).id;
+  EXPECT_FALSE(queue_->TakeJob({"w", {}}, id, 10).value());
+  EXPECT_FALSE(queue_->TakeJob({"w", {}}, "unknown", 10).value());
+  const auto lease = queue_->TakeJob({"w", {{"gpu", "H200"}}}, id, 10).value();
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->job.id, id);
+  EXPECT_FALSE(queue_->TakeJob({"w", {{"gpu", "H200"}}}, id, 10).value()) << "it runs";
+}
+
+TEST_F(QueueTest, OnlyAJobThatWaitsIsAbandoned) {
+  const Job job = Submit("one");
+  EXPECT_FALSE(queue_->Abandon("unknown", 1, "").value());
+  EXPECT_FALSE(queue_->Abandon(job.id, job.version + 1, "").value());
+  const auto lease = Take();
+  EXPECT_FALSE(queue_->Abandon(job.id, job.version, "late").value());
+  ASSERT_TRUE(queue_->End(job.id, lease->token, {State::kQueued, false, "", ""}));
+  EXPECT_FALSE(queue_->Abandon(job.id, job.version, "late").value());
+  EXPECT_TRUE(queue_->Abandon(job.id, queue_->Find(job.id)->version, "why").value());
+  EXPECT_EQ(queue_->Find(job.id)->state, State::kFailed);
+  EXPECT_EQ(queue_->Find(job.id)->error, "why");
+}
+
 TEST_F(QueueTest, TheSameKeyIsTheSameJob) {
   Submission one{.key = "k", .name = "", .payload = "a", .labels = {}};
   const auto first = queue_->Submit(one).value();

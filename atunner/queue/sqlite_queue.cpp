@@ -201,6 +201,17 @@ Result<std::optional<Lease>> SqliteQueue::Take(const Worker& worker, double seco
   });
 }
 
+Result<std::optional<Lease>> SqliteQueue::TakeJob(const Worker& worker, const std::string& job,
+                                                  double seconds) {
+  return Atomically([&]() -> Result<std::optional<Lease>> {
+    ATUNNER_TRY(auto found, FindBy("id", job));
+    if (!found || found->state != State::kQueued || !HasAll(worker.labels, found->labels))
+      return std::nullopt;
+    ATUNNER_TRY(Lease lease, LeaseTo(worker, *std::move(found), seconds));
+    return lease;
+  });
+}
+
 Result<Job> SqliteQueue::Leased(const std::string& job, const std::string& token) {
   Statement select(handle_, std::string(kSelect) + "WHERE id = ? AND lease = ?");
   select.Text(1, job).Text(2, token);
@@ -293,6 +304,16 @@ Result<Job> SqliteQueue::Cancel(const std::string& job) {
     else
       ATUNNER_RETURN_IF_ERROR(AddEvent(job, "state", "running"));
     return FindUnlocked(job);
+  });
+}
+
+Result<bool> SqliteQueue::Abandon(const std::string& job, int64_t version,
+                                  const std::string& error) {
+  return Atomically([&]() -> Result<bool> {
+    ATUNNER_TRY(const auto found, FindBy("id", job));
+    if (!found || found->state != State::kQueued || found->version != version) return false;
+    ATUNNER_RETURN_IF_ERROR(Enter(*found, State::kFailed, "", error));
+    return true;
   });
 }
 

@@ -31,10 +31,13 @@ class SqliteQueue : public Queue {
 
   Result<Submitted> Submit(const Submission& submission) override;
   Result<std::optional<Lease>> Take(const Worker& worker, double seconds) override;
+  Result<std::optional<Lease>> TakeJob(const Worker& worker, const std::string& job,
+                                       double seconds) override;
   Result<bool> Extend(const std::string& job, const std::string& token, double seconds) override;
   Status Record(const std::string& job, const std::string& token, const Batch& batch) override;
   Status End(const std::string& job, const std::string& token, const Ending& ending) override;
   Result<Job> Cancel(const std::string& job) override;
+  Result<bool> Abandon(const std::string& job, int64_t version, const std::string& error) override;
   Result<Job> Find(const std::string& job) override;
   Result<JobPage> List(const JobFilter& filter) override;
   Result<std::vector<Event>> Events(const std::string& job, int64_t after, int limit) override;

@@ -151,6 +151,11 @@ TEST_F(ApiTest, AWorkerElsewhereSendsItsRuns) {
   EXPECT_EQ(Get("/api/v1/runs/" + run)["status"], "finished");
   EXPECT_EQ(Get("/api/v1/runs/" + run + "/trials")["total"], 3);
   EXPECT_EQ(Get("/api/v1/workers")["workers"][0]["name"], "tester");
+  // A third machine gets an equal job: its run is the one that is here.
+  jobs::FakeServices another;
+  const std::string equal = Submit();
+  ASSERT_TRUE(Work(another, false));
+  EXPECT_EQ(Get("/api/v1/jobs/" + equal)["runs"], Json::array({run}));
 }
 
 TEST_F(ApiTest, EventsComeInOrderAndGoOnWhereTheyEnded) {
@@ -279,6 +284,17 @@ TEST_F(ApiTest, ALostLeaseIsAConflict) {
   EXPECT_EQ(Ask("PUT", work + "/artifacts?path=a&lease=wrong", "x").status, 409);
   EXPECT_EQ(Ask("PUT", work + "/artifacts?path=..%2Fa&lease=wrong", "x").status, 422);
   EXPECT_EQ(Ask("POST", "/api/v1/work/lease", "{}").status, 422);
+}
+
+TEST_F(ApiTest, AWorkerMayAskForACertainJob) {
+  Submit();
+  const std::string second = Submit();
+  const std::string ask = R"({"worker": "w", "job": ")" + second + R"("})";
+  const http::Response lease = Ask("POST", "/api/v1/work/lease", ask);
+  ASSERT_EQ(lease.status, 200) << lease.body;
+  EXPECT_EQ(ParseJson(lease.body).value()["job"], second);
+  EXPECT_EQ(Ask("POST", "/api/v1/work/lease", ask).status, 204) << "it runs";
+  EXPECT_EQ(Ask("POST", "/api/v1/work/lease", R"({"worker": "w", "job": "x"})").status, 204);
 }
 
 TEST_F(ApiTest, TokensHaveScopes) {

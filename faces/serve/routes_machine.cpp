@@ -7,6 +7,7 @@
 #include "atunner/device/real_device.h"
 #include "atunner/operators/operator.h"
 #include "embed/openapi.h"
+#include "faces/serve/announcements.h"
 #include "faces/serve/routes.h"
 
 namespace atunner::serve {
@@ -43,6 +44,7 @@ http::Response GetMetrics(Call& call) {
                          {{"", static_cast<double>(context.hub->subscribers())}});
   text += Metrics::Gauge("atunner_uptime_seconds", "Seconds since the server began.",
                          {{"", context.services.clock.Now() - context.begin}});
+  if (const Announcements* one = context.announcements) text += one->MetricsText();
   return Text("text/plain; version=0.0.4; charset=utf-8", std::move(text));
 }
 

@@ -28,21 +28,37 @@ platform::WorkerDescription WorkerOf(const Json& body) {
   for (const auto& [name, value] : labels.items()) {
     if (value.is_string()) worker.labels[name] = value.get<std::string>();
   }
-  if (!worker.gpus.empty()) worker.labels.emplace("gpu", worker.gpus.front());
+  worker.labels = platform::LabelsOf(worker);
   return worker;
 }
 
-/// A job for the worker, or nothing yet; 204 after `until`.
-std::optional<http::Response> TryLease(ServeContext& context,
-                                       const platform::WorkerDescription& worker, double until,
-                                       const std::string& request_id) {
+/// A worker and, if it has a message about one, the job that it asks for.
+struct LeaseRequest {
+  platform::WorkerDescription worker;
+  std::string job;
+  double until = 0;
+  std::string request_id;
+};
+
+Result<std::optional<queue::Lease>> TakeFor(ServeContext& context, const LeaseRequest& asked) {
+  const queue::Worker worker{asked.worker.name, asked.worker.labels};
+  const double seconds = context.options.lease_seconds;
+  if (asked.job.empty()) return context.queue.Take(worker, seconds);
+  return context.queue.TakeJob(worker, asked.job, seconds);
+}
+
+/// A job for the worker, or nothing yet; 204 after `until`, or when the job that it asks for waits
+/// no longer.
+std::optional<http::Response> TryLease(ServeContext& context, const LeaseRequest& asked) {
+  const auto& [worker, wanted, until, request_id] = asked;
+  // 204 would mean that the message about a certain job has become pointless.
+  if (context.draining && !wanted.empty()) return Problem(503, "the server is ending", request_id);
   if (context.draining) return Empty(204);
-  const auto lease = context.queue.Take({worker.name, worker.labels},
-                                        context.options.lease_seconds);
+  const auto lease = TakeFor(context, asked);
   if (!lease) return ProblemOf(lease.error(), request_id);
   context.workers.Saw(worker, *lease ? (*lease)->job.id : "");
   if (!*lease) {
-    if (SystemClock().Now() < until) return std::nullopt;
+    if (wanted.empty() && SystemClock().Now() < until) return std::nullopt;
     return Empty(204);
   }
   context.metrics.Add("atunner_leases_total", "");
@@ -70,10 +86,9 @@ http::Response PostLease(Call& call) {
   const Json wait = body->value("wait_seconds", Json(0));
   const double seconds = wait.is_number() ? std::clamp(wait.get<double>(), 0.0, 30.0) : 0;
   http::Response response;
-  response.later = [&context = call.context, worker, request_id = call.request_id,
-                    until = SystemClock().Now() + seconds] {
-    return TryLease(context, worker, until, request_id);
-  };
+  const LeaseRequest asked{worker, TextOf(*body, "job"), SystemClock().Now() + seconds,
+                           call.request_id};
+  response.later = [&context = call.context, asked] { return TryLease(context, asked); };
   return response;
 }
 
@@ -133,8 +148,9 @@ http::Response PutArtifact(Call& call) {
   return Empty(204);
 }
 
-/// Adds what the server's store does not have yet; sent again, it changes nothing.
-Status Import(ServeContext& context, const Json& body) {
+/// Adds what the server's store does not have yet; sent again, it changes nothing. Returns the id
+/// of the run here, which another worker may have sent under an id of its own.
+Result<std::string> Import(ServeContext& context, const Json& body) {
   ATUNNER_TRY(const RunRecord run, platform::RunFromJson(body.value("run", Json())));
   const std::scoped_lock lock(context.imports);
   ATUNNER_TRY(const auto store, context.services.stores.Open());
@@ -147,7 +163,8 @@ Status Import(ServeContext& context, const Json& body) {
   stored.status = run.status == "running" ? "stopped" : run.status;
   stored.summary = run.summary;
   stored.seconds = run.seconds;
-  return store->UpdateRun(stored);
+  ATUNNER_RETURN_IF_ERROR(store->UpdateRun(stored));
+  return stored.id;
 }
 
 http::Response PostRuns(Call& call) {
@@ -156,7 +173,10 @@ http::Response PostRuns(Call& call) {
   const auto cancel = call.context.queue.Extend(call.Segment(0), TextOf(*body, "lease"),
                                                 call.context.options.lease_seconds);
   if (!cancel) return ProblemOf(cancel.error(), call.request_id);
-  return Told(call, Import(call.context, *body));
+  const auto run = Import(call.context, *body);
+  if (!run) return ProblemOf(run.error(), call.request_id);
+  call.context.hub->Wake();
+  return JsonResponse(200, {{"run", *run}});
 }
 
 http::Response End(Call& call, queue::State state) {

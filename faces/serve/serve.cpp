@@ -18,6 +18,7 @@
 #include "atunner/mcp/fixtures.h"
 #include "atunner/mcp/server.h"
 #include "atunner/queue/sqlite_queue.h"
+#include "faces/serve/announcements.h"
 #include "faces/serve/api.h"
 #include "faces/serve/job_json.h"
 #include "faces/serve/local_workers.h"
@@ -172,9 +173,12 @@ Status Serve(ServeOptions options, jobs::Services& services,
   http_options.port = options.port;
   http_options.tls_certificate = options.tls_certificate;
   http_options.tls_key = options.tls_key;
+  std::unique_ptr<Announcements> announcements;  // outlives the server, whose metrics read it
   ATUNNER_TRY(const auto server, http::Server::Start(http_options, api));
   ATUNNER_TRY(const auto inner, StartInner(options, api));
   const std::string url = UrlOf(options, server->port());
+  ATUNNER_TRY(announcements, Announcements::Start(options, url, *parts.queue, log));
+  context.announcements = announcements.get();
   log.Write("info", "ready", {{"url", url}, {"tokens", options.require_tokens}});
   ready(url);
   return ServeUntil(context, *server, inner ? UrlOf({}, inner->port()) : url, stop);

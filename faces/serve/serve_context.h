@@ -27,6 +27,7 @@
 
 namespace atunner::serve {
 
+class Announcements;
 class TraceExporter;
 
 struct ServeOptions {
@@ -43,6 +44,9 @@ struct ServeOptions {
   /// The most requests of one token, on average; 0: any number. Without tokens none is limited.
   double requests_per_second = 100;
   std::string otlp;           ///< URL of the collector of traces; "" for none
+  std::string queue;          ///< nats://… or tls://…: jobs are announced there, too; "" for not
+  std::string advertise;      ///< the server's address in such messages; "": the one it listens on
+  Path authorities;           ///< of the nats-server's certificate, beside the system's
   bool mcp_fixtures = false;  ///< /mcp offers what the conformance suite asks for instead
 };
 
@@ -132,6 +136,8 @@ struct ServeContext {
   std::unique_ptr<EventHub> hub;
   mcp::Endpoint* mcp = nullptr;     ///< /mcp
   TraceExporter* traces = nullptr;  ///< null: spans are not recorded
+  /// null: jobs are not announced, or not yet
+  std::atomic<Announcements*> announcements = nullptr;
 
   Path ArtifactsOf(const std::string& job) const { return options.data / "artifacts" / job; }
   Path Incoming() const { return options.data / "incoming"; }

@@ -34,6 +34,8 @@ const variants = {
     "ingress.className=nginx", "ingress.tlsSecret=web", "serviceMonitor.enabled=true",
     "server.storage.className=fast"],
   predicted: ["networkPolicy.enabled=false"],
+  queue: ["keda.enabled=true", "queue.url=nats://nats.default.svc:4222"],
+  secretQueue: ["queue.secret=nats", "server.tlsSecret=tls"],
 };
 
 function modelOf(object) {
@@ -44,6 +46,7 @@ function modelOf(object) {
 }
 
 function podsOf(object) {
+  if (object.kind === "ScaledJob") return [object.spec.jobTargetRef.template.spec];
   return object.kind === "Deployment" ? [object.spec.template.spec] : [];
 }
 

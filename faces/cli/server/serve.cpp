@@ -14,6 +14,8 @@
 #include "atunner/base/sandbox.h"
 #include "atunner/device/real_device.h"
 #include "atunner/http/client.h"
+#include "atunner/nats/client.h"
+#include "atunner/platform/queue_link.h"
 #include "atunner/platform/worker.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/server/server_flags.h"
@@ -26,6 +28,7 @@ namespace atunner::cli {
 namespace {
 
 constexpr double kPatienceSeconds = 300;
+constexpr double kQueueSeconds = 3;  // for one answer of a nats-server, well below a lease
 constexpr rlim_t kLargestFile = rlim_t{8} << 30;
 
 struct ServeFlags {
@@ -39,6 +42,9 @@ struct ServeFlags {
   std::string tls_key;
   double requests_per_second = 100;
   std::string otlp;
+  std::string queue;
+  std::string advertise;
+  std::string authorities;
   bool mcp_fixtures = false;
 };
 
@@ -49,7 +55,13 @@ struct WorkerFlags {
   std::string folder;
   bool shared_store = false;
   std::string sandbox = "auto";
+  std::string queue;
+  int most_jobs = 0;
+  double most_idle_seconds = 0;
 };
+
+/// Either verb's own; the processes that compile and run candidates do not need it.
+constexpr const char* kQueueVariable = "ATUNNER_QUEUE";
 
 /// Limits what a job may do to the machine: no core files, no endless files, and temporary files in
 /// the worker's own folder.
@@ -89,6 +101,10 @@ Result<int> RunServe(const ServeFlags& flags, const Context& context) {
   options.tls_key = flags.tls_key;
   options.requests_per_second = flags.requests_per_second;
   options.otlp = flags.otlp;
+  options.queue = flags.queue;
+  options.advertise = flags.advertise;
+  options.authorities = flags.authorities;
+  ::unsetenv(kQueueVariable);
   options.mcp_fixtures = flags.mcp_fixtures;
   // Kernels of coding agents (/mcp) are compiled and run by processes of this one.
   ATUNNER_TRY(const std::string sandbox, UseSandbox("auto", options.data / "work"));
@@ -129,10 +145,46 @@ Result<platform::WorkerDescription> DescriptionOf(const WorkerFlags& flags) {
   return worker;
 }
 
-Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
+/// How a worker finds jobs.
+struct WorkerLink {
+  std::unique_ptr<nats::Client> client;  ///< null without --queue
+  std::unique_ptr<platform::ServerLink> link;
+  std::string asked;  ///< whom it asks, in words
+};
+
+Result<WorkerLink> LinkOf(const WorkerFlags& flags, const std::string& token) {
+  WorkerLink made;
+  const auto open = [server = flags.server, token](
+                        const std::string& url) -> Result<std::unique_ptr<platform::ServerLink>> {
+    ServerFlags one = server;
+    one.server = url;
+    ATUNNER_TRY(const http::Origin origin, one.Origin());
+    return platform::MakeHttpLink(origin, token, SystemClock(), kPatienceSeconds);
+  };
+  made.asked = flags.server.Url();
+  if (flags.queue.empty()) {
+    ATUNNER_TRY(made.link, open(made.asked));
+    return made;
+  }
+  ATUNNER_TRY(nats::Url url, nats::ParseUrl(flags.queue));
+  made.asked = url.Text() + (flags.server.IsGiven() ? " and " + made.asked : "");
   ATUNNER_TRY(const http::Origin origin, flags.server.Origin());
+  made.client = std::make_unique<nats::Client>(
+      std::move(url),
+      nats::ClientOptions{
+          .name = "atunner worker", .authorities = origin.authorities, .seconds = kQueueSeconds});
+  ATUNNER_TRY(made.link,
+              platform::MakeQueueLink(*made.client, SystemClock(),
+                                      {.server = flags.server.IsGiven() ? flags.server.Url() : "",
+                                       .patience_seconds = kPatienceSeconds},
+                                      open));
+  return made;
+}
+
+Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
   ATUNNER_TRY(const std::string token, flags.server.Token());
   ::unsetenv(kTokenVariable);  // the processes that compile and run candidates do not need it
+  ::unsetenv(kQueueVariable);
   platform::WorkerOptions options;
   ATUNNER_TRY(options.description, DescriptionOf(flags));
   const Path folder = std::filesystem::absolute(
@@ -140,18 +192,20 @@ Result<int> RunWorker(const WorkerFlags& flags, const Context& context) {
                            : Path(flags.folder));
   options.folder = folder / "jobs";
   options.shares_store = flags.shared_store;
+  options.most_jobs = flags.most_jobs;
+  options.most_idle_seconds = flags.most_idle_seconds;
   ATUNNER_RETURN_IF_ERROR(LimitSelf(folder));
   ATUNNER_RETURN_IF_ERROR(MakeDirectories(options.folder));
   ATUNNER_TRY(const std::string sandbox, UseSandbox(flags.sandbox, options.folder));
   // A worker on another machine remembers its own trials: the same job there goes on from them.
   const bool own = !flags.shared_store && context.common.store.empty();
   Machine machine(own ? (folder / "atunner.db").string() : context.common.store);
-  const auto link = platform::MakeHttpLink(origin, token, SystemClock(), kPatienceSeconds);
+  ATUNNER_TRY(const WorkerLink link, LinkOf(flags, token));
   const platform::WorkerLog log = [&](const std::string& line) {
     if (!context.common.quiet) fmt::print(stderr, "atunner worker: {}\n", Printable(line));
   };
-  log("asks " + origin.Text() + " for jobs; " + sandbox);
-  platform::Worker worker(options, *link, machine.services(), log);
+  log("asks " + link.asked + " for jobs; " + sandbox);
+  platform::Worker worker(options, *link.link, machine.services(), log);
   ATUNNER_RETURN_IF_ERROR(worker.Run(TerminationToken()));
   return 0;
 }
@@ -190,6 +244,16 @@ void AddServe(VerbList& verbs) {
                    "send spans of requests and jobs to this collector of OpenTelemetry (OTLP over "
                    "HTTP), for example http://127.0.0.1:4318")
       ->envname("OTEL_EXPORTER_OTLP_ENDPOINT");
+  verb->add_option("--queue", flags->queue,
+                   "announce jobs on a nats-server with JetStream: nats://HOST:PORT[/NAME], or "
+                   "tls://; servers need different names")
+      ->envname(kQueueVariable);
+  verb->add_option("--advertise", flags->advertise,
+                   "URL at which workers of --queue reach this server; else the one it listens on")
+      ->needs("--queue");
+  verb->add_option("--ca", flags->authorities,
+                   "PEM file with the authority of the nats-server's certificate; else $ATUNNER_CA")
+      ->envname(kAuthoritiesVariable);
   verb->add_flag("--mcp-conformance-fixtures", flags->mcp_fixtures,
                  "/mcp offers what the protocol's conformance suite asks for, not kernels");
 }
@@ -199,6 +263,15 @@ void AddWorker(VerbList& verbs) {
   CLI::App* verb = verbs.Add("worker", "run the jobs of a server on this machine",
                              [flags](const Context& c) { return RunWorker(*flags, c); });
   flags->server.AddTo(verb);
+  verb->add_option("--queue", flags->queue,
+                   "find jobs by messages of a nats-server: the --queue of the server, whose "
+                   "address the messages name unless --server does")
+      ->envname(kQueueVariable);
+  verb->add_option("--jobs", flags->most_jobs, "end after so many jobs; 0: never")
+      ->check(CLI::Range(0, 1 << 30));
+  verb->add_option("--idle-seconds", flags->most_idle_seconds,
+                   "end after so long without a job; 0: never")
+      ->check(CLI::Range(0.0, 1e9));
   verb->add_option("--name", flags->name,
                    "what the server calls this worker; else host and process");
   verb->add_option("--label", flags->labels, "key=value that jobs can ask for");

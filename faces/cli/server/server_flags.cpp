@@ -31,6 +31,11 @@ std::string ServerFlags::Url() const {
   return variable != nullptr && *variable != '\0' ? variable : "http://127.0.0.1:8080";
 }
 
+bool ServerFlags::IsGiven() const {
+  const char* const variable = std::getenv(kServerVariable);
+  return !server.empty() || (variable != nullptr && *variable != '\0');
+}
+
 Result<std::string> ServerFlags::Token() const {
   if (token_file.empty()) {
     const char* const variable = std::getenv(kTokenVariable);

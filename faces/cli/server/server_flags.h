@@ -22,6 +22,8 @@ struct ServerFlags {
   void AddTo(CLI::App* verb);
   /// --server, else $ATUNNER_SERVER, else http://127.0.0.1:8080.
   std::string Url() const;
+  /// True if --server or $ATUNNER_SERVER names one.
+  bool IsGiven() const;
   /// Url() in its parts, with --ca, else $ATUNNER_CA. kInvalidInput at "--server".
   Result<http::Origin> Origin() const;
   /// The contents of --token-file, else $ATUNNER_TOKEN, else "".
