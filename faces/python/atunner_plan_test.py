@@ -471,7 +471,7 @@ class PlanTest(unittest.TestCase):
         torch.backends.cudnn.allow_tf32 = False
         self.assertEqual(precision(on_gpu=True), "float32")
         self.assertEqual(precision(on_gpu=False, conv_precision="tf32"), "tf32")
-        command = _plan_cache.optimize_command("m.json", "plan", GPU, None, "tf32")
+        command = _plan_cache.optimize_command("m.json", "plan", GPU, None, True, "tf32")
         self.assertEqual(command[command.index("--conv-precision") + 1], "tf32")
 
     def test_a_graph_without_plan_is_left_to_pytorch_with_one_warning(self):
