@@ -1,5 +1,6 @@
 #include "atunner/codegen/stages.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -30,6 +31,16 @@ StageCost CostOfPlain(const ValidGraph& part, double bytes, double most) {
   return {.cost = cost};
 }
 
+/// True if neighbours in the output's rows are not neighbours in what it is computed of.
+bool IsTransposed(const ValidGraph& part, graph::NodeId id) {
+  const graph::Node* node = &part.node(id);
+  while (node->operands.size() == 1 && (node->As<graph::Map>() || node->As<graph::Reshape>()))
+    node = &part.node(node->operands[0]);
+  const auto* transpose = node->As<graph::Transpose>();
+  return transpose != nullptr &&
+         transpose->order.back() + 1 != static_cast<int64_t>(transpose->order.size());
+}
+
 /// The task of a part that equals another one but for the names of its tensors.
 PartTask Renamed(const PartTask& known, const ValidGraph& first, const ValidGraph& part) {
   std::map<std::string, std::string> names;
@@ -58,10 +69,13 @@ std::optional<Stages> StagesOf(const KernelSpec& spec, const ValidGraph& given,
                                const StageRules& rules) {
   Stages all{PreparedForStages(given), {}};
   const auto parts = graph::Partition(
-      all.graph, spec.dims, [&](const ValidGraph& part, double most) -> std::optional<double> {
+      all.graph, spec.dims,
+      [&](const ValidGraph& part, double most) -> std::optional<double> {
         const StageCost cost = CostOfStage(part, spec.dims, rules, most);
         return cost.refusal == Refusal::kNone ? std::optional(cost.cost) : std::nullopt;
-      });
+      },
+      spec.attributes.contains(std::string(kProductsInOwnType)) ? graph::KeptProducts::kOwnType
+                                                                : graph::KeptProducts::kWide);
   if (!parts) return std::nullopt;
   AddStages(all, *parts, spec);
   // A single node for plain kernels is no partition: MakeTemplate would ask for it for ever.
@@ -97,8 +111,15 @@ StageCost CostOfStage(const ValidGraph& part, const Dims& sizes, const StageRule
     return rules.plain ? CostOfPlain(part, all, most) : StageCost{.refusal = Refusal::kNoFamily};
   if (family->only_large_reductions && graph::HasSmallReduction(part, sizes))
     return {.refusal = Refusal::kSmallReduction};
-  const bool again = family->rereads_operands && read > all;
-  return {.family = family, .cost = kLaunch + all + (again ? (read - all) / 8 : 0)};
+  if (!family->rereads_operands) return {.family = family, .cost = kLaunch + all};
+  // Such a family reads what a transposed output needs element by element; the family of
+  // transpositions moves tiles. On an H200 79 MB took 86 us instead of some 20.
+  constexpr double kTimesSlowerApart = 4;
+  double apart = 0;
+  for (const graph::Output& output : part.outputs()) {
+    if (IsTransposed(part, output.node)) apart += kTimesSlowerApart * bytes(output.node);
+  }
+  return {.family = family, .cost = kLaunch + all + apart + std::max(read - all, 0.0) / 8};
 }
 
 ValidGraph PreparedForStages(const ValidGraph& given) {

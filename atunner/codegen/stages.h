@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "atunner/codegen/template/family.h"
@@ -34,6 +35,11 @@ struct StageRules {
   bool pairs = true;   ///< a subgraph may have two products of one operand, for GPUs of Hopper
   bool plain = false;  ///< nodes that no family computes are parts for plain kernels
 };
+
+/// An attribute of a task: 16-bit products between its parts are stored as frameworks store them.
+/// Plans of models have it, whose parts are judged one by one; an operator is judged as a whole,
+/// where such roundings would count as its error.
+inline constexpr std::string_view kProductsInOwnType = "products_in_own_type";
 
 /// The cost of a subgraph at these sizes, exact only if it is below `most`.
 StageCost CostOfStage(const graph::ValidGraph& part, const Dims& sizes, const StageRules& rules,

@@ -148,7 +148,8 @@ Result<FusionPlan> PlanFusion(const ValidGraph& graph, const PlanRequest& reques
                               const DeviceProfile& profile) {
   const ValidGraph simple = graph::Simplify(graph);
   RoundedGraph rounded = WithRoundings(simple, request.roundings);
-  ATUNNER_TRY(const KernelSpec spec, SpecOfGraph(rounded.graph, request.sizes));
+  ATUNNER_TRY(KernelSpec spec, SpecOfGraph(rounded.graph, request.sizes));
+  spec.attributes[std::string(kProductsInOwnType)] = true;
   const Task task = Task::Of(spec);
   const bool pairs = CapabilitiesOf(profile).wgmma;
   const Stages stages = Divided(task, pairs);

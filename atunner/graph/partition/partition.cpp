@@ -59,11 +59,14 @@ namespace {
 /// The most nodes of a subgraph: attention's gradients have about forty.
 constexpr size_t kLongest = 48;
 /// The most contractions of a subgraph: those of attention, or a pair.
-constexpr int kMostContractions = 2;
+constexpr size_t kMostContractions = 2;
 /// A value is small if it has so many times fewer elements than the largest one.
 constexpr int64_t kSmall = 64;
 /// Another order must cost less than this fraction of the usual one to be used.
 constexpr double kClearly = 0.9;
+/// The usual order alone is tried for graphs with more nodes. What another order gains in one place
+/// is no clear part of their cost, and to cost the subgraphs of ResNet-50's step takes minutes.
+constexpr size_t kLargeGraph = 1000;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct PartitionPlan {
@@ -100,8 +103,10 @@ bool UsesSymbol(const ValidGraph& graph, const std::string& name) {
 
 class Partitioner {
  public:
-  Partitioner(const ValidGraph& graph, const NodeCodes& codes, const Dims& sizes, Strategy strategy)
+  Partitioner(const ValidGraph& graph, const NodeCodes& codes, const Dims& sizes,
+              KeptProducts products, Strategy strategy)
       : graph_(graph),
+        products_(products),
         codes_(codes),
         sizes_(sizes),
         strategy_(strategy),
@@ -165,15 +170,35 @@ class Partitioner {
     size_t end = 0;  ///< the place behind the first subgraph
   };
 
-  /// The place behind the longest interval that is tried.
+  /// The place behind the longest interval that is tried. Two contractions are a pair, which share
+  /// an operand, or attention's, which has exponentials between them.
   size_t LastEnd(size_t begin) const {
     const size_t most = std::min(order_.size(), begin + kLongest);
-    int contractions = 0;
+    std::vector<NodeId> contractions;
+    bool exponential = false;
     for (size_t end = begin; end < most; ++end) {
-      contractions += graph_.node(order_[end]).As<Contract>() ? 1 : 0;
-      if (contractions > kMostContractions) return end;
+      const NodeId id = order_[end];
+      exponential = exponential || HasExponential(graph_.node(id));
+      if (!graph_.node(id).As<Contract>()) continue;
+      contractions.push_back(id);
+      if (contractions.size() > kMostContractions) return end;
+      if (contractions.size() == 2 && !exponential && !ShareOperand(contractions[0], id))
+        return end;
     }
     return most;
+  }
+
+  static bool HasExponential(const Node& node) {
+    const auto* map = node.As<Map>();
+    return map != nullptr && std::ranges::any_of(map->body.nodes(), [](const ScalarNode& each) {
+             return each.op == ScalarOp::kExp || each.op == ScalarOp::kExp2;
+           });
+  }
+
+  bool ShareOperand(NodeId a, NodeId b) const {
+    return std::ranges::any_of(graph_.node(a).operands, [&](NodeId operand) {
+      return std::ranges::count(graph_.node(b).operands, operand) > 0;
+    });
   }
 
   /// Equal for intervals whose subgraphs are equal but for names: the nodes in the order in which
@@ -324,24 +349,25 @@ class Partitioner {
     return builder.Copy(node, std::move(operands));
   }
 
-  /// True if the elements of the node are elements of an input, in another layout.
-  bool IsMovedInput(NodeId id) const {
+  /// True if the elements of the node are elements of an input, or of a contraction's result that
+  /// keeps its type, in another layout.
+  bool HasOwnType(NodeId id) const {
     const Node& node = graph_.node(id);
     const bool moves = node.As<Gather>() || node.As<Reshape>() || node.As<Transpose>() ||
                        node.As<Slice>();
-    return node.As<Input>() || (moves && IsMovedInput(node.operands[0]));
+    const bool product = products_ == KeptProducts::kOwnType && node.As<Contract>();
+    return node.As<Input>() || product || (moves && HasOwnType(node.operands[0]));
   }
 
   /// The type in which a value is stored between kernels: the type of arithmetic, so that a cut
   /// rounds nothing. Values that the graph casts, outputs, moved inputs and operands of
-  /// contractions keep their own type.
+  /// contractions keep their own type; results of contractions as KeptProducts says.
   DType KeptType(NodeId id) const {
     const DType own = graph_.node(id).type.dtype;
     const auto* map = graph_.node(id).As<Map>();
     const bool rounds = map != nullptr && map->body.root().op == ScalarOp::kCast;
-    return rounds || multiplied_[id] || names_.contains(id) || IsMovedInput(id)
-               ? own
-               : ArithmeticType(own);
+    return rounds || multiplied_[id] || names_.contains(id) || HasOwnType(id) ? own
+                                                                              : ArithmeticType(own);
   }
 
   /// By node: true for operands of contractions, and for what layout operations make such operands
@@ -363,6 +389,7 @@ class Partitioner {
   }
 
   const ValidGraph& graph_;
+  const KeptProducts products_;
   const NodeCodes& codes_;
   const Dims& sizes_;
   const Strategy strategy_;
@@ -385,7 +412,7 @@ class Partitioner {
 }  // namespace
 
 std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& sizes,
-                                           const SubgraphCost& cost) {
+                                           const SubgraphCost& cost, KeptProducts products) {
   CostCache costs(cost);
   const NodeCodes codes(graph);
   PartitionPlan best;
@@ -395,13 +422,14 @@ std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& 
                                   {.small_first = true},
                                   {.repeats = false, .small_first = true},
                                   {.deep_first = true}}) {
-    Partitioner partitioner(graph, codes, sizes, strategy);
+    Partitioner partitioner(graph, codes, sizes, products, strategy);
     // Strategies give the same order if nothing is repeated or all values have one size.
     const auto order = std::pair(partitioner.repeats(), partitioner.order());
     if (std::ranges::find(tried, order) != tried.end()) continue;
     tried.push_back(order);
     const double least = best.cost * (strategy.usual() ? 1 : kClearly);
     if (PartitionPlan other = partitioner.Run(costs); other.cost < least) best = std::move(other);
+    if (partitioner.order().size() > kLargeGraph && best.cost < kNever) break;
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }

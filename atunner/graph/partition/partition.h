@@ -1,6 +1,7 @@
 // Partitions a graph that no single kernel computes into subgraphs, one kernel each.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -21,12 +22,19 @@ struct Part {
   std::vector<NodeId> nodes;
 };
 
+/// How values between subgraphs are stored.
+enum class KeptProducts : uint8_t {
+  kWide,     ///< 16-bit results of contractions in float32, so that a cut rounds nothing
+  kOwnType,  ///< in their own type, as frameworks do: half the bytes
+};
+
 /// The subgraphs in the order in which they run; a single one if that is cheapest. A value that a
 /// later subgraph takes from an earlier one is an output of the one and an input of the other, with
 /// the same name: the graph's own name if it is an output of the graph. Symbols stay symbols; costs
 /// are compared at `sizes`. nullopt if some node is in no subgraph that has a cost.
 std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& sizes,
-                                           const SubgraphCost& cost);
+                                           const SubgraphCost& cost,
+                                           KeptProducts products = KeptProducts::kWide);
 
 /// True if the subgraph has at most one contraction, scan, sort or scatter (an anchor); with
 /// `pairs`, also if it has two contractions that share an operand, and one output.

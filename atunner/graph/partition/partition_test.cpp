@@ -153,9 +153,8 @@ output y
   EXPECT_EQ(parts[0].outputs().size(), 1u) << "the sums alone";
 }
 
-// A sum in 16 bits goes on in 32; what is multiplied stays as products take it.
-TEST(Partition, KeepsWhatArithmeticKnows) {
-  const auto parts = Parts(R"(
+/// A sum, a product of it, and a sum of the product.
+constexpr const char* kSumsAndProduct = R"(
 graph g
 input x: float16[4, 8]
 input w: float16[8, 8]
@@ -165,13 +164,29 @@ p = contract(narrow, w, equation="mk,nk->mn")
 t = reduce_sum(p, axes=[0], keep=true)
 y = t * s
 output y
-)");
+)";
+
+std::vector<DType> KeptTypes(KeptProducts products) {
   std::vector<DType> kept;
-  for (const ValidGraph& part : parts) {
-    for (const Output& output : part.outputs()) kept.push_back(part.node(output.node).type.dtype);
+  for (const Part& part :
+       Partition(FuseMaps(MustParse(kSumsAndProduct)), {}, CostOf, products).value()) {
+    for (const Output& output : part.graph.outputs())
+      kept.push_back(part.graph.node(output.node).type.dtype);
   }
-  EXPECT_THAT(kept, testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32,
-                                         DType::kFloat16));
+  return kept;
+}
+
+// A sum in 16 bits goes on in 32; what is multiplied stays as products take it.
+TEST(Partition, KeepsWhatArithmeticKnows) {
+  EXPECT_THAT(
+      KeptTypes(KeptProducts::kWide),
+      testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat32, DType::kFloat16));
+}
+
+TEST(Partition, KeepsProductsInTheirOwnTypeWhereAsked) {
+  EXPECT_THAT(
+      KeptTypes(KeptProducts::kOwnType),
+      testing::ElementsAre(DType::kFloat32, DType::kFloat16, DType::kFloat16, DType::kFloat16));
 }
 
 /// A sum of what is small and one of what is large, of which either may come first.
