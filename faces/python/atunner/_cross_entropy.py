@@ -21,16 +21,19 @@ class _CrossEntropy(torch.autograd.Function):
     ) -> torch.Tensor:
         wide = _wide(input)
         counted = target != ignore_index
-        whole = torch.logsumexp(wide, -1, keepdim=True)
+        # Largest and logarithm stay apart: their sum would round small losses away.
+        largest = wide.amax(-1, keepdim=True)
+        shifted = wide - largest
+        whole = torch.exp(shifted).sum(-1, keepdim=True).log()
         # A sum in the pass over the logits: what is gathered would have to be in memory. The
-        # backward pass writes the comparison in another way, or one would be kept for both.
+        # backward pass writes differences in another way, or they would be kept for both.
         classes = torch.arange(input.shape[-1], device=input.device)
         hit = classes == target.unsqueeze(-1)
-        labelled = torch.where(hit, wide, wide.new_zeros(())).sum(-1)
+        labelled = torch.where(hit, shifted, shifted.new_zeros(())).sum(-1)
         losses = whole.squeeze(-1) - labelled
         value = torch.where(counted, losses, torch.zeros_like(losses)).sum()
         count = counted.to(wide.dtype).sum() if mean else None
-        ctx.save_for_backward(input, target, whole, count)
+        ctx.save_for_backward(input, target, largest, whole, count)
         ctx.ignore_index = ignore_index
         return value if count is None else value / count
 
@@ -38,13 +41,13 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(  # type: ignore[override]
         ctx: Any, grad: torch.Tensor
     ) -> Tuple[Optional[torch.Tensor], ...]:
-        input, target, whole, count = ctx.saved_tensors
+        input, target, largest, whole, count = ctx.saved_tensors
         scale = grad if count is None else grad / count
         counted = (target != ctx.ignore_index).unsqueeze(-1)
         factor = torch.where(counted, scale, torch.zeros_like(scale))
         classes = torch.arange(input.shape[-1], device=input.device)
         hit = (target.unsqueeze(-1) - classes) == 0
-        weights = torch.exp(_wide(input) - whole)
+        weights = torch.exp(-(largest - _wide(input)) - whole)
         return ((weights - hit.to(weights.dtype)) * factor).to(input.dtype), None, None, None
 
 
