@@ -271,7 +271,7 @@ class TrainStepTest(unittest.TestCase):
         for one, other in zip(ours.parameters(), theirs.parameters()):
             torch.testing.assert_close(one.grad.float(), other.grad, rtol=0.05, atol=0.01)
 
-    def test_a_wide_head_of_16_bits_is_padded(self):
+    def test_labels_of_a_wide_head_of_16_bits(self):
         """Its width is no multiple of 8, and some labels are ignored."""
         ours = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1030))
         theirs = copy.deepcopy(ours)

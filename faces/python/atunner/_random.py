@@ -10,7 +10,6 @@ import torch
 from ._attention import attention, is_served
 from ._cross_entropy import cross_entropy
 from ._library import OPERATORS
-from ._padding import padded_linear
 
 __all__ = ["drawing", "uniform"]
 
@@ -136,8 +135,8 @@ def drawing(seed: torch.Tensor, count: torch.Tensor, traced: bool = False) -> It
     """Inside, torch.nn.functional.dropout, its forms for channels, and
     scaled_dot_product_attention draw by `uniform` from `seed` and `count`: the same state gives the
     same masks, in eager runs and in plans. Other random numbers are not replaced. With `traced`,
-    attention without dropout is one operator where it can be, linear layers are padded to what
-    kernels take, and cross entropy keeps its logits alone."""
+    attention without dropout is one operator where it can be, and cross entropy keeps its logits
+    alone."""
     made = _Drawing(seed, count, traced)
     functional = torch.nn.functional
     replaced = {"dropout": made.dropout}
@@ -147,7 +146,6 @@ def drawing(seed: torch.Tensor, count: torch.Tensor, traced: bool = False) -> It
     if hasattr(functional, "scaled_dot_product_attention"):
         replaced["scaled_dot_product_attention"] = made.attention
     if traced:
-        replaced["linear"] = functools.partial(padded_linear, functional.linear)
         replaced["cross_entropy"] = functools.partial(cross_entropy, functional.cross_entropy)
     made.replaced = [(getattr(functional, name), other) for name, other in replaced.items()]
     with mock.patch.multiple(functional, **replaced):
