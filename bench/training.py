@@ -3,14 +3,17 @@
 eager PyTorch and torch.compile. Needs a GPU and PyTorch 2; weights are random.
 
     bench/training.py --json results.jsonl          # gradients against float64, times, memory
+    bench/training.py --only bert-bf16 --parts time,check,curve --json results.jsonl
     bench/training.py --only gpt2-bf16 --columns eager,plan --parts time
     bench/training.py --small --device cpu --columns plan --parts check   # on the virtual GPU
 
-Columns are timed in turns. Peak memory is what a step adds to the tensors that it begins with.
+Columns are timed in turns. Peak memory is what a step, its gradients included, adds to parameters,
+states and batch.
 """
 
 import argparse
 import fcntl
+import functools
 import json
 import os
 import statistics
@@ -23,7 +26,9 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faces/python"))
 import atunner  # noqa: E402
 import training_models as models  # noqa: E402
+from atunner._step_function import StepOptions  # noqa: E402
 from atunner._train_step import TrainStep  # noqa: E402
+from atunner._verify_step import moved  # noqa: E402
 
 loss_of = torch.nn.functional.cross_entropy
 COLUMNS = ("eager", "compile", "plan", "replay")
@@ -34,7 +39,7 @@ class Job:
 
     def __init__(self, given, name, kind):
         self.given, self.autocast = given, kind == "bf16"
-        model, batch, optimizer = models.make(name, given.small, layers=given.layers)
+        model, batch, optimizer = models.make(name, given.small, given.batch, given.layers)
         self.model = model.to(given.device).train()
         self.batch = tuple(each.to(given.device) for each in batch)
         self.optimizer = optimizer(self.model)
@@ -81,7 +86,7 @@ class Examination:
 
     def __init__(self, given, name, kind):
         self.given, self.name, self.kind = given, name, kind
-        self.step, self.runs = None, {}
+        self.step, self.runs, self.jobs = None, {}, {}
         self.facts = {"model": name, "kind": kind, "layers": given.layers, "prepare_s": {}}
         self.facts["torch"] = torch.__version__
         if given.device == "cuda":
@@ -106,10 +111,12 @@ class Examination:
 
     def made(self, column):
         if column in ("eager", "compile"):
-            return Job(self.given, self.name, self.kind).eager(column == "compile")
+            self.jobs[column] = Job(self.given, self.name, self.kind)
+            return self.jobs[column].eager(column == "compile")
         if self.step is None:
             self.job = Job(self.given, self.name, self.kind)
             self.step = self.job.planned()
+        self.jobs[column] = self.job
         return self.job.by_plan(self.step, column == "replay")
 
     def check(self):
@@ -130,6 +137,7 @@ class Examination:
             "right": report.passed,
             "tensors": len(report.tensors),
             "wrong": sum(not each.passed for each in report.tensors),
+            **beside_eager(report.tensors),
             "worst": [[e.name, e.ours, e.eager, e.bound] for e in worst[:4]],
             "externs": report.externs,
         }
@@ -144,6 +152,7 @@ class Examination:
         peak, seen = {}, {column: [] for column in self.runs}
         for column, run in self.runs.items():
             run()
+            self.jobs[column].model.zero_grad(set_to_none=True)
             torch.cuda.synchronize()
             held = torch.cuda.memory_allocated()
             torch.cuda.reset_peak_memory_stats()
@@ -154,6 +163,10 @@ class Examination:
             for column, run in self.runs.items():
                 seen[column].append(milliseconds(run, self.given.count))
         self.facts["peak_mb"] = peak
+        if self.step is not None:
+            plan = self.step.compiled(*self.job.batch).plan
+            self.facts["workspace_mb"] = round(plan.workspace_bytes / 1e6, 1)
+            self.facts["externs"] = plan.extern_count
         self.facts["ms"] = {c: round(statistics.median(v), 3) for c, v in seen.items()}
 
     def profile(self):
@@ -161,10 +174,50 @@ class Examination:
         self.facts["device_us"] = {column: us for column, (us, _) in found.items()}
         self.facts["kernels"] = {column: rows for column, (_, rows) in found.items()}
 
+    def curve(self):
+        """Losses of free runs on one batch: the plan's, and eager's as it is and with parameters
+        moved by about one unit in their last place, in the same type and in float32."""
+        losses = {"plan": self.free_run(variant=None, planned=True)}
+        for kind in dict.fromkeys((self.kind, "fp32")):
+            for variant in (None, 0, 1):
+                name = f"eager {kind}" + ("" if variant is None else f" {variant + 1}")
+                losses[name] = self.free_run(variant, kind=kind)
+        self.facts["curve"] = {c: [round(v, 6) for v in all_] for c, all_ in losses.items()}
+
+    def free_run(self, variant, kind=None, planned=False):
+        job = Job(self.given, self.name, kind or self.kind)
+        if variant is not None:
+            moved(job.model, variant)
+        if planned:
+            step = self.adopting(
+                job.model,
+                loss_of,
+                job.optimizer,
+                StepOptions(**job.options),
+                self.step.compile_options,
+                keep_gradients=True,
+            )
+            run = functools.partial(step, *job.batch)
+        else:
+            run = job.eager(False)
+        return [float(run()) for _ in range(self.given.curve_steps)]
+
     def write(self):
         if self.given.json:
             with open(self.given.json, "a") as file:
                 file.write(json.dumps(self.facts) + "\n")
+
+
+def beside_eager(tensors):
+    """How far the plan's results are from float64 in units of eager's own distance, of results that
+    eager does not have exactly."""
+    ratios = [(e.ours / e.eager, e.name) for e in tensors if e.eager]
+    return {
+        "compared_with_eager": len(ratios),
+        "nearer_than_eager": sum(ratio <= 1 for ratio, _ in ratios),
+        "median_of_eager": statistics.median(ratio for ratio, _ in ratios) if ratios else None,
+        "largest_of_eager": max(ratios, default=None),
+    }
 
 
 def milliseconds(run, count):
@@ -207,9 +260,11 @@ def main():
     parser.add_argument("--columns", default=",".join(COLUMNS))
     parser.add_argument("--small", action="store_true", help="one layer each, small batches")
     parser.add_argument("--layers", type=int, help="of transformers, in place of 12")
+    parser.add_argument("--batch", type=int, help="in place of 32 pictures or 8 texts")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--target-gpu", default="auto")
     parser.add_argument("--steps", type=int, default=2, help="steps compared with float64")
+    parser.add_argument("--curve-steps", type=int, default=200, help="of the part `curve`")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--count", type=int, default=3, help="steps of a round")
     parser.add_argument("--parts", default="time,check,profile")

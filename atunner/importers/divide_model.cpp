@@ -84,6 +84,21 @@ std::optional<ForeignJson> JsonOf(const Argument& argument) {
   return std::visit(Writer(), argument);
 }
 
+/// The library's operator that a node stays as a whole; empty for others.
+std::string_view WholeOperator(const ProgramNode& node) {
+  if (node.target == "atunner.attention.default") return "attention_gqa";
+  if (node.target == "atunner.attention_backward.default") return "attention_gqa_backward";
+  return {};
+}
+
+template <class T>
+T ValueOr(const ProgramNode& node, std::string_view name, T fallback) {
+  const auto found = std::ranges::find(node.arguments, name, &NamedArgument::name);
+  if (found == node.arguments.end()) return fallback;
+  const T* value = std::get_if<T>(&found->value);
+  return value == nullptr ? fallback : *value;
+}
+
 class Divider {
  public:
   Divider(const ModelFile& file, const std::string& name)
@@ -92,11 +107,13 @@ class Divider {
   Result<DividedModel> Divide() {
     needed_ = NeededNodes(program_);
     ATUNNER_RETURN_IF_ERROR(AddInputs());
-    ATUNNER_RETURN_IF_ERROR(FindLevels());
+    FindLevels();
     FindUses();
     for (Level level = 0; level < segments_.size(); ++level) {
       ATUNNER_RETURN_IF_ERROR(AddSegment(level));
-      for (const size_t node : externs_[level]) ATUNNER_RETURN_IF_ERROR(AddExtern(node));
+      for (const size_t node : externs_[level])
+        ATUNNER_RETURN_IF_ERROR(WholeOperator(program_.nodes[node]).empty() ? AddExtern(node)
+                                                                            : AddWhole(node));
     }
     const auto is_segment = [](const auto& step) {
       return std::holds_alternative<ModelSegment>(step);
@@ -145,24 +162,96 @@ class Divider {
                    "is the archive or its folder complete?");
   }
 
+  /// True for nodes that become part of a graph with others.
+  static bool JoinsGraph(const ProgramNode& node) {
+    return KnowsOperator(node.target) && WholeOperator(node).empty();
+  }
+
   /// The level of each node, and the nodes and externs of each level.
-  Status FindLevels() {
+  void FindLevels() {
+    std::vector<Level> level_of(program_.nodes.size(), 0);
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       if (!needed_[i]) continue;
       const ProgramNode& node = program_.nodes[i];
-      Level level = 0;
       ForEachTensor(node, [&](const std::string& name) {
         const auto made = levels_.find(name);
-        if (made != levels_.end()) level = std::max(level, made->second);
+        if (made != levels_.end()) level_of[i] = std::max(level_of[i], made->second);
       });
-      const bool known = KnowsOperator(node.target);
+      SetLevel(node, level_of[i]);
+    }
+    MoveToUsers(level_of);
+    for (size_t i = 0; i < program_.nodes.size(); ++i) {
+      if (!needed_[i]) continue;
+      const Level level = level_of[i];
       if (segments_.size() <= level) segments_.resize(level + 1), externs_.resize(level + 1);
-      (known ? segments_ : externs_)[level].push_back(i);
+      (JoinsGraph(program_.nodes[i]) ? segments_ : externs_)[level].push_back(i);
+    }
+  }
+
+  void SetLevel(const ProgramNode& node, Level level) {
+    for (const auto& output : node.outputs) {
+      if (output) levels_[output->name] = level + (JoinsGraph(node) ? 0 : 1);
+    }
+  }
+
+  /// Moves nodes to the first level that uses them, unless more bytes would cross levels then. In a
+  /// training step an optimizer's products with its states need no gradient: they would be computed
+  /// and stored at the beginning.
+  void MoveToUsers(std::vector<Level>& level_of) {
+    constexpr Level kNever = SIZE_MAX;
+    std::map<std::string_view, Level> first_use;
+    const std::set<std::string_view> given = MadeOfInputs();
+    std::set<std::string_view> results;
+    for (const ProgramOutput& output : program_.outputs) results.insert(output.name);
+    for (size_t i = program_.nodes.size(); i-- > 0;) {
+      if (!needed_[i]) continue;
+      const ProgramNode& node = program_.nodes[i];
+      Level first = kNever;
+      int64_t made = 0, taken = 0;
       for (const auto& output : node.outputs) {
-        if (output) levels_[output->name] = level + (known ? 0 : 1);
+        if (!output) continue;
+        const auto use = first_use.find(output->name);
+        if (use != first_use.end()) first = std::min(first, use->second);
+        if (results.contains(output->name)) first = 0;
+        made += BytesOf(output->name);
+      }
+      std::set<std::string_view> operands;
+      ForEachTensor(node, [&](const std::string& name) {
+        if (!given.contains(name) && operands.insert(name).second) taken += BytesOf(name);
+      });
+      if (JoinsGraph(node) && first != kNever && first > level_of[i] && taken <= made) {
+        level_of[i] = first;
+        SetLevel(node, first);
+      }
+      ForEachTensor(node, [&](const std::string& name) {
+        const auto use = first_use.try_emplace(name, level_of[i]).first;
+        use->second = std::min(use->second, level_of[i]);
+      });
+    }
+  }
+
+  /// Inputs, and what graphs compute of inputs alone: it can be computed at any level.
+  std::set<std::string_view> MadeOfInputs() const {
+    std::set<std::string_view> made;
+    for (const DividedInput& input : model_.inputs) made.insert(input.value.name);
+    for (size_t i = 0; i < program_.nodes.size(); ++i) {
+      const ProgramNode& node = program_.nodes[i];
+      bool all = needed_[i] && JoinsGraph(node);
+      ForEachTensor(node, [&](const std::string& name) { all = all && made.contains(name); });
+      for (const auto& output : node.outputs) {
+        if (all && output) made.insert(output->name);
       }
     }
-    return {};
+    return made;
+  }
+
+  /// 0 for what is not known.
+  int64_t BytesOf(const std::string& name) const {
+    const auto meta = program_.tensors.find(name);
+    if (meta == program_.tensors.end() || !meta->second.type.dtype) return 0;
+    int64_t bytes = static_cast<int64_t>(SizeOf(*meta->second.type.dtype));
+    for (const int64_t size : meta->second.sizes) bytes *= size;
+    return bytes;
   }
 
   /// For each value the last level at which something outside its own segment needs it.
@@ -184,31 +273,63 @@ class Divider {
 
   /// The nodes of a level as a program of its own.
   Status AddSegment(Level level) {
+    if (segments_[level].empty()) return {};
+    const std::string called = segments_.size() == 1 ? name_ : fmt::format("{}_{}", name_, level);
+    ATUNNER_TRY(ModelSegment segment, SegmentOf(segments_[level], ResultsOf(level), called));
+    model_.steps.emplace_back(std::move(segment));
+    return {};
+  }
+
+  /// A node as a segment of its own. What it computes is stated where its tensors are four
+  /// different values between segments; the order of others is the model's.
+  Status AddWhole(size_t index) {
+    const ProgramNode& node = program_.nodes[index];
+    std::vector<std::string> results;
+    for (const auto& output : node.outputs) {
+      if (output) results.push_back(output->name);
+    }
+    const std::string called = fmt::format("{}_{}", name_, node.Name());
+    ATUNNER_TRY(ModelSegment segment, SegmentOf({index}, results, called));
+    std::vector<std::string> operands;
+    ForEachTensor(node, [&](const std::string& name) { operands.push_back(name); });
+    LibraryCall call{
+        std::string(WholeOperator(node)),
+        {},
+        segment.graph.node(segment.graph.inputs()[0]).type.dtype,
+        {{"causal", ValueOr(node, "is_causal", false)}, {"scale", ValueOr(node, "scale", 1.0)}}};
+    for (size_t i = 0; i < 2 && i < operands.size(); ++i)
+      call.shapes.push_back(program_.tensors.at(operands[i]).sizes);
+    if (segment.inputs == operands && segment.outputs.size() == node.outputs.size())
+      segment.library = std::move(call);
+    model_.steps.emplace_back(std::move(segment));
+    return {};
+  }
+
+  Result<ModelSegment> SegmentOf(const std::vector<size_t>& nodes,
+                                 const std::vector<std::string>& results,
+                                 const std::string& called) {
     ModelFile part;
-    std::set<std::string> made;
+    std::set<std::string> made, seen;
     std::vector<std::string> taken;
-    for (const size_t i : segments_[level]) {
+    for (const size_t i : nodes) {
       part.program.nodes.push_back(program_.nodes[i]);
       ForEachTensor(program_.nodes[i], [&](const std::string& name) {
-        if (!made.contains(name) && seen_.insert({level, name}).second) taken.push_back(name);
+        if (!made.contains(name) && seen.insert(name).second) taken.push_back(name);
       });
       for (const auto& output : program_.nodes[i].outputs) {
         if (output) made.insert(output->name);
       }
     }
-    if (part.program.nodes.empty()) return {};
     part.program.tensors = program_.tensors;
     for (const std::string& name : InOrderOfInputs(taken))
       part.program.inputs.push_back({InputKind::kUser, name, ""});
-    for (const std::string& name : ResultsOf(level))
+    for (const std::string& name : results)
       part.program.outputs.push_back({name, OutputRole::kResult, ""});
-    const std::string called = segments_.size() == 1 ? name_ : fmt::format("{}_{}", name_, level);
     ATUNNER_TRY(ImportedModel imported, ImportProgram(part, called));
     ModelSegment segment{std::move(imported.graph), {}, {}};
     for (const ProgramInput& input : part.program.inputs) segment.inputs.push_back(input.name);
     for (const ProgramOutput& output : part.program.outputs) segment.outputs.push_back(output.name);
-    model_.steps.emplace_back(std::move(segment));
-    return {};
+    return segment;
   }
 
   /// Inputs of the model come first, in the model's order.
@@ -275,9 +396,9 @@ class Divider {
   std::vector<bool> needed_;
   std::map<std::string, Level> levels_;
   std::vector<std::vector<size_t>> segments_;  ///< nodes by level
-  std::vector<std::vector<size_t>> externs_;   ///< unknown nodes that run after that segment
-  std::set<std::string> crossing_;             ///< values that others than their segment need
-  std::set<std::pair<Level, std::string>> seen_;
+  /// Unknown nodes, and those that are segments of their own, which run after that segment
+  std::vector<std::vector<size_t>> externs_;
+  std::set<std::string> crossing_;  ///< values that others than their segment need
   DividedModel model_;
 };
 

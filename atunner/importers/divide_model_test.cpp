@@ -110,6 +110,46 @@ TEST(DivideModel, SegmentsAreAsFewAsTheChainsOfUnknownOperators) {
   EXPECT_EQ(model->steps.size(), 4u);  // segment, two calls, segment
 }
 
+/// Attention that a step keeps whole, between a product of x and a product of the result. `late`
+/// is made of an input, and the last segment alone uses it.
+TestProgram WithAttention() {
+  TestProgram program;
+  for (const char* name : {"x", "w"}) program.Input(name);
+  program.Node("aten.relu.default", {"self"}, {"x"}, {"q"});
+  program.Node("aten.neg.default", {"self"}, {"x"}, {"k"});
+  program.Node("aten.abs.default", {"self"}, {"x"}, {"v"});
+  program.Node("aten.exp.default", {"self"}, {"w"}, {"late"});
+  program.Node("atunner.attention.default", {"query", "key", "value"}, {"q", "k", "v"}, {"y"});
+  program.file.program.nodes.back().arguments.push_back({"is_causal", true});
+  program.file.program.nodes.back().arguments.push_back({"scale", 0.5});
+  program.Node("aten.mul.Tensor", {"self", "other"}, {"y", "late"}, {"out"});
+  for (auto& [name, meta] : program.file.program.tensors) meta.sizes = {1, 2, 4, 8};
+  program.file.program.outputs = {{"out", OutputRole::kResult, ""}};
+  return program;
+}
+
+TEST(DivideModel, AttentionThatIsKeptWholeIsASegmentOfItsOwn) {
+  const auto model = WithAttention().Divide();
+  ASSERT_TRUE(model) << model.error().ToString();
+  ASSERT_EQ(model->steps.size(), 3u);
+  const auto& whole = std::get<ModelSegment>(model->steps[1]);
+  ASSERT_TRUE(whole.library.has_value());
+  EXPECT_EQ(whole.library->name, "attention_gqa");
+  const std::vector<int64_t> shape = {1, 2, 4, 8};
+  EXPECT_THAT(whole.library->shapes, ElementsAre(shape, shape));
+  EXPECT_EQ(whole.library->attributes.at("causal"), Value(true));
+  EXPECT_EQ(whole.library->attributes.at("scale"), Value(0.5));
+  EXPECT_THAT(whole.inputs, ElementsAre("q", "k", "v"));
+  EXPECT_THAT(whole.outputs, ElementsAre("y"));
+}
+
+TEST(DivideModel, WhatIsMadeOfInputsIsComputedWhereItIsUsed) {
+  const auto model = WithAttention().Divide();
+  ASSERT_TRUE(model) << model.error().ToString();
+  EXPECT_THAT(std::get<ModelSegment>(model->steps[0]).outputs, ElementsAre("q", "k", "v"));
+  EXPECT_THAT(std::get<ModelSegment>(model->steps[2]).inputs, ElementsAre("w", "y"));
+}
+
 TEST(DivideModel, ArgumentsOfCallsAreKept) {
   TestProgram program = Mysterious();
   ProgramNode& call = program.file.program.nodes[2];

@@ -226,6 +226,77 @@ class TrainStepTest(unittest.TestCase):
             self.assertTrue(bool(one.grad.isfinite().all()))
             torch.testing.assert_close(one.grad.float(), other.grad, rtol=0.05, atol=0.02)
 
+    def test_attention_of_16_bits_is_one_kernel_and_its_gradient_another(self):
+        """The plan keeps no scores; gradients are those of float32 up to roundings. GPUs of Hopper
+        have a kernel for the gradient."""
+        hopper = unittest.mock.patch.dict(os.environ, ATUNNER_VIRTUAL_CUDA_GPU="H200")
+        hopper.start()
+        self.addCleanup(hopper.stop)
+
+        class Attends(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 4)
+
+            def forward(self, x):
+                parts = self.qkv(x).reshape(2, 24, 3, 2, 16).permute(2, 0, 3, 1, 4)
+                y = F.scaled_dot_product_attention(*parts.unbind(0), is_causal=True)
+                return self.out(y.transpose(1, 2).reshape(2, 24, 32)).mean(1)
+
+        def by_definition(q, k, v, is_causal):
+            scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
+
+        ours = Attends()
+        theirs = copy.deepcopy(ours)
+        ours.bfloat16()
+        x, labels = torch.randn(2, 24, 32), torch.randint(0, 4, (2,))
+        name = "scaled_dot_product_attention"
+        with unittest.mock.patch.object(F, name, by_definition, create=True):
+            step = atunner.train_step(
+                ours,
+                lambda y, want: F.cross_entropy(y.float(), want),
+                torch.optim.SGD(ours.parameters(), lr=0.1),
+                compile_options={"target_gpu": "H200"},
+                keep_gradients=True,
+            )
+            value = step(x.bfloat16(), labels)
+            want = F.cross_entropy(theirs(x), labels)
+        want.backward()
+        folders = os.listdir(os.path.join(self.plan_folder(), "kernels"))
+        families = sorted(each.split("-")[1] for each in folders if "attention" in each)
+        self.assertEqual(families, ["attention", "attention_backward"])
+        torch.testing.assert_close(value, want.detach(), rtol=0.02, atol=0.02)
+        for one, other in zip(ours.parameters(), theirs.parameters()):
+            torch.testing.assert_close(one.grad.float(), other.grad, rtol=0.05, atol=0.01)
+
+    def test_labels_of_a_wide_head_of_16_bits(self):
+        """Its width is no multiple of 8, and some labels are ignored."""
+        ours = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1030))
+        theirs = copy.deepcopy(ours)
+        ours.bfloat16()
+        x, labels = torch.randn(12, 16), torch.randint(0, 1030, (12,))
+        labels[3:5] = -100
+        step = atunner.train_step(
+            ours,
+            F.cross_entropy,
+            torch.optim.SGD(ours.parameters(), lr=0.1),
+            compile_options={"target_gpu": GPU},
+            keep_gradients=True,
+        )
+        value = step(x.bfloat16(), labels)
+        want = F.cross_entropy(theirs(x), labels)
+        want.backward()
+        torch.testing.assert_close(value.float(), want.detach(), rtol=0.02, atol=0.02)
+        for one, other in zip(ours.parameters(), theirs.parameters()):
+            torch.testing.assert_close(one.grad.float(), other.grad, rtol=0.05, atol=0.004)
+
+    def plan_folder(self):
+        """Of the plan that was made last."""
+        plans = os.path.join(self.folder.name, "cache", "atunner", "plans")
+        return max((os.path.join(plans, each) for each in os.listdir(plans)), key=os.path.getmtime)
+
     def test_a_users_file_is_predicted_by_batch(self):
         file = os.path.join(self.folder.name, "train.py")
         with open(file, "w") as out:

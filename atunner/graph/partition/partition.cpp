@@ -61,11 +61,14 @@ namespace {
 /// The most nodes of a subgraph: attention's gradients have about forty.
 constexpr size_t kLongest = 48;
 /// The most contractions of a subgraph: those of attention, or a pair.
-constexpr int kMostContractions = 2;
+constexpr size_t kMostContractions = 2;
 /// A value is small if it has so many times fewer elements than the largest one.
 constexpr int64_t kSmall = 64;
 /// Another order must cost less than this fraction of the usual one to be used.
 constexpr double kClearly = 0.9;
+/// The usual order alone is tried for graphs with more nodes. What another order gains in one place
+/// is no clear part of their cost, and to cost the subgraphs of ResNet-50's step takes minutes.
+constexpr size_t kLargeGraph = 1000;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct PartitionPlan {
@@ -168,15 +171,35 @@ class Partitioner {
     size_t end = 0;  ///< the place behind the first subgraph
   };
 
-  /// The place behind the longest interval that is tried.
+  /// The place behind the longest interval that is tried. Two contractions are a pair, which share
+  /// an operand, or attention's, which has exponentials between them.
   size_t LastEnd(size_t begin) const {
     const size_t most = std::min(order_.size(), begin + kLongest);
-    int contractions = 0;
+    std::vector<NodeId> contractions;
+    bool exponential = false;
     for (size_t end = begin; end < most; ++end) {
-      contractions += graph_.node(order_[end]).As<Contract>() ? 1 : 0;
-      if (contractions > kMostContractions) return end;
+      const NodeId id = order_[end];
+      exponential = exponential || HasExponential(graph_.node(id));
+      if (!graph_.node(id).As<Contract>()) continue;
+      contractions.push_back(id);
+      if (contractions.size() > kMostContractions) return end;
+      if (contractions.size() == 2 && !exponential && !ShareOperand(contractions[0], id))
+        return end;
     }
     return most;
+  }
+
+  static bool HasExponential(const Node& node) {
+    const auto* map = node.As<Map>();
+    return map != nullptr && std::ranges::any_of(map->body.nodes(), [](const ScalarNode& each) {
+             return each.op == ScalarOp::kExp || each.op == ScalarOp::kExp2;
+           });
+  }
+
+  bool ShareOperand(NodeId a, NodeId b) const {
+    return std::ranges::any_of(graph_.node(a).operands, [&](NodeId operand) {
+      return std::ranges::count(graph_.node(b).operands, operand) > 0;
+    });
   }
 
   /// Equal for intervals whose subgraphs are equal but for names: the nodes in the order in which
@@ -459,6 +482,7 @@ std::optional<std::vector<Part>> Partition(const ValidGraph& graph, const Dims& 
     tried.push_back(order);
     const double least = best.cost * (strategy.usual() ? 1 : kClearly);
     if (PartitionPlan other = partitioner.Run(costs); other.cost < least) best = std::move(other);
+    if (partitioner.order().size() > kLargeGraph && best.cost < kNever) break;
   }
   return best.cost < kNever ? std::optional(std::move(best.parts)) : std::nullopt;
 }

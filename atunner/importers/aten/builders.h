@@ -76,6 +76,7 @@ ATUNNER_BUILDER(MatMul);
 ATUNNER_BUILDER(AddMatMul);
 ATUNNER_BUILDER(Linear);
 ATUNNER_BUILDER(Attention);
+ATUNNER_BUILDER(LibraryAttention);  ///< text: attention_gqa or its gradient
 
 // reductions.cpp
 ATUNNER_BUILDER(Reduction);  ///< text: the library's operator

@@ -156,4 +156,13 @@ std::vector<Value> Attention(AtenCall& call, std::string_view) {
                        {{"causal", causal}, {"scale", scale}}, 2)};
 }
 
+/// The operators of faces/python/atunner/_attention.py, by which steps keep attention whole.
+std::vector<Value> LibraryAttention(AtenCall& call, std::string_view text) {
+  std::vector<Value> operands = {call.Tensor("query"), call.Tensor("key"), call.Tensor("value")};
+  if (text != "attention_gqa") operands.push_back(call.Tensor("grad"));
+  return call.LibraryResults(text, call.TypeOf(operands[0]), operands,
+                             {{"causal", call.Flag("is_causal")}, {"scale", call.Real("scale")}},
+                             2);
+}
+
 }  // namespace atunner::importers

@@ -1,9 +1,12 @@
 #include "atunner/jobs/plans/in_place.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
 
 #include "atunner/graph/compose.h"
@@ -25,9 +28,19 @@ const std::string& ArgumentOf(const std::vector<PlanTensor>& tensors, size_t buf
   return std::ranges::find(tensors, buffer, &PlanTensor::buffer)->argument;
 }
 
+/// True for a reduction that keeps the last axis.
+bool SumsColumns(const graph::ValidGraph& graph, const graph::Node& node) {
+  const auto* reduce = node.As<graph::Reduce>();
+  if (reduce == nullptr) return false;
+  const auto rank = static_cast<int64_t>(graph.node(node.operands[0]).type.shape.size());
+  return std::ranges::count(reduce->axes, rank - 1) == 0;
+}
+
 /// True if `output` depends on `input`, and all that does is computed element by element at the
 /// same place. What else the output needs may be a product, which is complete before its epilogue
-/// reads anything, and scalars that are cut from a list. The rest of the graph does not matter.
+/// reads anything, scalars that are cut from a list, an embedding's gradient, whose rows one thread
+/// sums and finishes, and sums over all but the last axis, which one thread of each column
+/// finishes. The rest of the graph does not matter.
 bool StaysInPlace(const graph::ValidGraph& graph, graph::NodeId input, const std::string& output) {
   const auto result = std::ranges::find(graph.outputs(), output, &graph::Output::name);
   if (result == graph.outputs().end()) return false;
@@ -40,7 +53,8 @@ bool StaysInPlace(const graph::ValidGraph& graph, graph::NodeId input, const std
     const graph::Node& node = graph.nodes()[id];
     const bool same = node.As<graph::Map>() || node.As<graph::Reshape>();
     const bool before = same || node.As<graph::Input>() || node.As<graph::Constant>() ||
-                        node.As<graph::Contract>() || node.As<graph::Slice>();
+                        node.As<graph::Contract>() || node.As<graph::Slice>() ||
+                        node.As<graph::Scatter>() || SumsColumns(graph, node);
     if (needed[id] && !before) return false;
     if (std::ranges::none_of(
             node.operands, [&](graph::NodeId from) { return depends[static_cast<size_t>(from)]; }))
@@ -51,22 +65,40 @@ bool StaysInPlace(const graph::ValidGraph& graph, graph::NodeId input, const std
   return true;
 }
 
-bool Mentions(const LaunchStep& step, const std::string& tensor) {
-  return std::ranges::any_of(step.args, [&](const ArgBinding& arg) {
-    if (arg.kind == ArgBinding::Kind::kBytes)
-      return std::ranges::count(arg.raw.pointers, tensor, &ParameterBytes::Pointer::name) > 0;
-    return !InWorkspace(arg.kind) && arg.name == tensor;
-  });
+/// False if the kernel's PTX does not use the parameter. Launches of one family often get all of
+/// the task's tensors.
+bool UsesParameter(std::string_view ptx, const std::string& entry, size_t number) {
+  const std::string name = fmt::format("{}_param_{}", entry, number);
+  int found = 0;
+  for (size_t at = ptx.find(name); at != std::string_view::npos; at = ptx.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if (end == ptx.size() || ptx[end] < '0' || ptx[end] > '9') ++found;
+  }
+  return found != 1;  // once is the declaration alone
+}
+
+bool Mentions(const LaunchStep& step, const std::string& tensor, std::string_view ptx) {
+  for (size_t i = 0; i < step.args.size(); ++i) {
+    const ArgBinding& arg = step.args[i];
+    if (arg.kind == ArgBinding::Kind::kBytes) {
+      if (std::ranges::count(arg.raw.pointers, tensor, &ParameterBytes::Pointer::name) > 0)
+        return true;
+    } else if (!InWorkspace(arg.kind) && arg.name == tensor && UsesParameter(ptx, step.entry, i)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// True if one launch writes `written`, and none behind it reads `read`.
 bool ReadsBeforeItWrites(const LaunchPlan& plan, const std::string& read,
-                         const std::string& written) {
+                         const std::string& written, std::string_view ptx) {
   if (std::ranges::count(plan.symbols, read, &SymbolCopy::tensor) > 0) return false;
   std::optional<size_t> writer;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    if (writer && (Mentions(plan.steps[i], written) || Mentions(plan.steps[i], read))) return false;
-    if (Mentions(plan.steps[i], written)) writer = i;
+    const bool writes = Mentions(plan.steps[i], written, ptx);
+    if (writer && (writes || Mentions(plan.steps[i], read, ptx))) return false;
+    if (writes) writer = i;
   }
   return writer.has_value();
 }
@@ -123,7 +155,7 @@ class Updates {
     const auto known = answers_.find(key);
     if (known != answers_.end()) return known->second;
     const auto& [kernel, read, written] = key;
-    return answers_[key] = WritesInPlace(kernels_[kernel].artifact, read, written);
+    return answers_[key] = WritesInPlace(kernels_[kernel], read, written);
   }
 
   /// Moves steps between `writer` and `copy` that read the old value to the front of the writer.
@@ -174,9 +206,10 @@ class Updates {
 
 }  // namespace
 
-bool WritesInPlace(const Artifact& artifact, const std::string& read, const std::string& written) {
-  if (!ReadsBeforeItWrites(artifact.plan, read, written)) return false;
-  const auto task = Task::Make(artifact.spec);
+bool WritesInPlace(const PlannedKernel& kernel, const std::string& read,
+                   const std::string& written) {
+  if (!ReadsBeforeItWrites(kernel.artifact.plan, read, written, kernel.ptx)) return false;
+  const auto task = Task::Make(kernel.artifact.spec);
   if (!task || task->graph() == nullptr) return false;
   const graph::ValidGraph& graph = *task->graph();
   for (const graph::NodeId input : graph.inputs()) {

@@ -12,7 +12,8 @@ namespace atunner::jobs {
 /// graph reads each element of `read` only to compute, element by element, outputs at the same
 /// place in row-major order, and no launch reads `read` after the one that writes `written`.
 /// Families read a thread's elements before they write results at their places.
-bool WritesInPlace(const Artifact& artifact, const std::string& read, const std::string& written);
+bool WritesInPlace(const PlannedKernel& kernel, const std::string& read,
+                   const std::string& written);
 
 /// Removes copies of a step's result into an input or weight where the step can write there itself.
 /// Steps that read the old value later are moved in front of it if they can be.

@@ -41,7 +41,7 @@ output next
 )";
 
 bool InPlace(const std::string& lines, const std::vector<std::vector<std::string>>& launches) {
-  return WritesInPlace(Kernel(lines, launches).artifact, "p", "next");
+  return WritesInPlace(Kernel(lines, launches), "p", "next");
 }
 
 TEST(InPlace, ElementByElementAtTheSamePlace) {
@@ -53,6 +53,37 @@ TEST(InPlace, ALaterLaunchNeedsTheOldValue) {
   EXPECT_FALSE(InPlace(kUpdate, {{"p", "g", "rates", "next"}, {"p"}}));
   EXPECT_FALSE(InPlace(kUpdate, {{"p", "next"}, {"next"}})) << "it adds to a part of the result";
   EXPECT_FALSE(InPlace(kUpdate, {{"p"}})) << "nothing writes it";
+}
+
+TEST(InPlace, ParametersThatTheCodeDoesNotUseAreNotRead) {
+  PlannedKernel kernel = Kernel(kUpdate,
+                                {{"p", "g", "rates", "next"}, {"p", "g", "rates", "next"}});
+  kernel.artifact.plan.steps[0].entry = "sums";
+  kernel.artifact.plan.steps[1].entry = "finish";
+  EXPECT_FALSE(WritesInPlace(kernel, "p", "next")) << "both may use all tensors";
+  kernel.ptx =
+      ".entry sums(.param .u64 sums_param_0, .param .u64 sums_param_1, "
+      ".param .u64 sums_param_2, .param .u64 sums_param_3) "
+      "{ ld.param.u64 %rd1, [sums_param_1]; } .entry finish(";
+  EXPECT_TRUE(WritesInPlace(kernel, "p", "next"));
+  kernel.ptx += "ld.param.u64 %rd2, [sums_param_3];";
+  EXPECT_FALSE(WritesInPlace(kernel, "p", "next")) << "it keeps partial results there";
+}
+
+TEST(InPlace, BehindSumsOfColumnsAndNotOfRows) {
+  const std::string sums = R"(input p: float32[4]
+input g: float32[3, 4]
+)";
+  EXPECT_TRUE(InPlace(sums + "s = reduce_sum(g, axes=[0])\nnext = p - s\noutput next\n",
+                      {{"p", "g", "next"}}));
+  EXPECT_FALSE(InPlace(R"(input p: float32[3]
+input g: float32[3, 4]
+s = reduce_sum(g, axes=[1])
+next = p - s
+output next
+)",
+                       {{"p", "g", "next"}}))
+      << "several threads may finish a row";
 }
 
 TEST(InPlace, OtherThreadsReadTheElement) {

@@ -23,6 +23,8 @@
 #include "atunner/jobs/plans/weights_file.h"
 #include "atunner/model/schedule/partitioned_schedule.h"
 #include "atunner/operators/graph_operator.h"
+#include "atunner/operators/operator.h"
+#include "atunner/operators/part_task.h"
 
 namespace atunner::jobs {
 namespace {
@@ -60,6 +62,14 @@ class KernelFinder {
   KernelFinder(const OptimizeModelRequest& request, const DeviceProfile& profile)
       : request_(request), profile_(profile) {}
 
+  Status Add(const importers::ModelSegment& segment) {
+    if (segment.library && AddLibrary(segment)) return {};
+    return Add(segment.graph);
+  }
+
+  PlanKernels Take() && { return std::move(found_); }
+
+ private:
   Status Add(const graph::ValidGraph& graph) {
     ATUNNER_TRY(KernelSpec spec, SpecOfGraph(graph, {}));
     SetAccuracy(spec, request_.accuracy);
@@ -77,9 +87,44 @@ class KernelFinder {
     return {};
   }
 
-  PlanKernels Take() && { return std::move(found_); }
+  /// One kernel for a segment that is an operator of the library; false if no family has one for
+  /// this GPU.
+  bool AddLibrary(const importers::ModelSegment& segment) {
+    const importers::LibraryCall& call = *segment.library;
+    const Operator* op = FindOperator(call.name);
+    if (op == nullptr) return false;
+    auto spec = op->Instantiate({call.shapes, call.dtype, call.attributes});
+    if (!spec) return false;
+    // A model's scores may be of any size, unlike those of the judge's inputs.
+    spec->attributes[std::string(kScoresOfAnySize)] = true;
+    SetAccuracy(*spec, request_.accuracy);
+    const auto named = NamesOf(*spec, segment.graph);
+    if (!named || FamilyOf(Task::Of(*spec), /*partitions=*/false) == nullptr) return false;
+    auto whole = MakeTemplate(*spec, profile_);
+    if (!whole || dynamic_cast<const PartitionedSchedule*>(whole->get()) != nullptr) return false;
+    found_.segments.push_back({{IndexOf(**whole), *named}});
+    found_.wholes.push_back(*std::move(whole));
+    return true;
+  }
 
- private:
+  /// The graph's name of each tensor of a task that has the same ones in the same order.
+  static std::optional<std::map<std::string, std::string>> NamesOf(const KernelSpec& spec,
+                                                                   const graph::ValidGraph& graph) {
+    std::map<std::string, std::string> names;
+    size_t inputs = 0, outputs = 0;
+    for (const ArgSpec& arg : spec.args) {
+      if (arg.role == Role::kInput && inputs < graph.inputs().size())
+        names[arg.name] = graph.node(graph.inputs()[inputs++]).name;
+      else if (arg.role == Role::kOutput && outputs < graph.outputs().size())
+        names[arg.name] = graph.outputs()[outputs++].name;
+      else
+        return std::nullopt;
+    }
+    return inputs == graph.inputs().size() && outputs == graph.outputs().size()
+               ? std::optional(names)
+               : std::nullopt;
+  }
+
   /// A segment that is divided hands the precision of convolutions on to its parts.
   Task TaskOf(KernelSpec spec) const {
     Task task = Task::Of(spec);
@@ -137,7 +182,7 @@ class ModelOptimizer {
     KernelFinder finder(request_, target_.profile);
     for (const auto& step : model.steps) {
       if (const auto* segment = std::get_if<importers::ModelSegment>(&step))
-        ATUNNER_RETURN_IF_ERROR(finder.Add(segment->graph));
+        ATUNNER_RETURN_IF_ERROR(finder.Add(*segment));
     }
     const PlanKernels kernels = std::move(finder).Take();
     ATUNNER_RETURN_IF_ERROR(RemoveOldPlan());
@@ -161,7 +206,8 @@ class ModelOptimizer {
     std::vector<PlannedKernel> planned;
     for (const PlanPart& part : kernels.parts) {
       ATUNNER_TRY(Artifact artifact, LoadArtifact(result_.out / part.folder));
-      planned.push_back({part.folder, std::move(artifact)});
+      auto ptx = ReadFile(result_.out / part.folder / "kernel.ptx");
+      planned.push_back({part.folder, std::move(artifact), ptx ? *std::move(ptx) : ""});
     }
     ATUNNER_TRY(ExecutionPlan plan, BuildPlan(model, kernels.segments, planned));
     plan.name = name;

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "atunner/jobs/plans/in_place.h"
+#include "atunner/jobs/plans/step_order.h"
 #include "atunner/model/kernel/kernel_spec.h"
 #include "atunner/model/kernel/launch_plan.h"
 
@@ -66,6 +67,7 @@ class Builder {
     }
     ATUNNER_RETURN_IF_ERROR(AddCopies());
     UpdateInPlace(plan_, kernels_);
+    OrderForMemory(plan_);
     OrderOutputs();
     DropUnused();
     ATUNNER_RETURN_IF_ERROR(PlaceIntermediates(plan_));

@@ -21,10 +21,11 @@ struct PlannedLaunch {
 };
 using PlannedSegment = std::vector<PlannedLaunch>;
 
-/// The artifact of a kernel, and its folder from the plan's own.
+/// The artifact of a kernel, its folder from the plan's own, and its PTX, if it is known.
 struct PlannedKernel {
   std::string folder;
   Artifact artifact;
+  std::string ptx = {};
 };
 
 /// The plan without the places of weights: `segments` are those of the model, in order. Weights

@@ -1,17 +1,21 @@
 """Random numbers of training steps: an operator whose state is values of the graph."""
 
 import contextlib
-from typing import Any, Iterator, List, Optional, Sequence
+import functools
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 from unittest import mock
 
 import torch
+
+from ._attention import attention, is_served
+from ._cross_entropy import cross_entropy
+from ._library import OPERATORS
 
 __all__ = ["drawing", "uniform"]
 
 _LOW = 0xFFFFFFFF
 
-_library = torch.library.Library("atunner", "DEF")
-_library.define("uniform(Tensor seed, Tensor count, int[] size, int stream) -> Tensor")
+OPERATORS.define("uniform(Tensor seed, Tensor count, int[] size, int stream) -> Tensor")
 
 
 def _product(a: torch.Tensor, b: int) -> List[torch.Tensor]:
@@ -41,7 +45,7 @@ def _uniform(
     return ((words[0] // 256).to(torch.float32) * 2.0**-24).reshape(list(size))
 
 
-_library.impl("uniform", _uniform, "CompositeExplicitAutograd")
+OPERATORS.impl("uniform", _uniform, "CompositeExplicitAutograd")
 if hasattr(torch.library, "register_fake"):
     torch.library.register_fake(
         "atunner::uniform",
@@ -60,8 +64,16 @@ class _Drawing:
     """Replaces what draws random numbers in torch.nn.functional. Each call has a stream of its own,
     so that no two masks of a step are equal."""
 
-    def __init__(self, seed: torch.Tensor, count: torch.Tensor) -> None:
+    def __init__(self, seed: torch.Tensor, count: torch.Tensor, whole: bool) -> None:
         self.seed, self.count, self.streams = seed, count, 0
+        self.whole = whole  #: attention is one operator where it can be
+        #: Functions of torch.nn.functional, and what stands in for them.
+        self.replaced: List[Tuple[Callable[..., Any], Callable[..., Any]]] = []
+        self.library = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
+
+    def instead_of(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What stands in for a function that was taken from torch.nn.functional before."""
+        return next((new for old, new in self.replaced if old is function), function)
 
     def _kept(self, size: Sequence[int], p: float) -> torch.Tensor:
         self.streams += 1
@@ -94,11 +106,19 @@ class _Drawing:
         scale: Optional[float] = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
-        """scaled_dot_product_attention from products and a softmax, as its definition says."""
+        """scaled_dot_product_attention; from products and a softmax, as its definition says, where
+        it draws, and in traces where plans have no kernel for all of it."""
+        if dropout_p == 0.0 and not self.whole and self.library is not None:
+            given: Dict[str, Any] = {} if scale is None else {"scale": scale}
+            given.update({"enable_gqa": True} if enable_gqa else {})
+            return self.library(query, key, value, attn_mask, 0.0, is_causal, **given)
         if enable_gqa:
             repeats = query.shape[-3] // key.shape[-3]
             key, value = (each.repeat_interleave(repeats, -3) for each in (key, value))
         factor = query.shape[-1] ** -0.5 if scale is None else scale
+        simple = self.whole and dropout_p == 0.0 and attn_mask is None
+        if simple and is_served(query, key, value, is_causal):
+            return attention(query, key, value, is_causal, factor)
         scores = (query * factor) @ key.transpose(-2, -1)
         if is_causal:
             shape = (query.shape[-2], key.shape[-2])
@@ -111,11 +131,13 @@ class _Drawing:
 
 
 @contextlib.contextmanager
-def drawing(seed: torch.Tensor, count: torch.Tensor) -> Iterator[Any]:
+def drawing(seed: torch.Tensor, count: torch.Tensor, traced: bool = False) -> Iterator[Any]:
     """Inside, torch.nn.functional.dropout, its forms for channels, and
     scaled_dot_product_attention draw by `uniform` from `seed` and `count`: the same state gives the
-    same masks, in eager runs and in plans. Other random numbers are not replaced."""
-    made = _Drawing(seed, count)
+    same masks, in eager runs and in plans. Other random numbers are not replaced. With `traced`,
+    attention without dropout is one operator where it can be, and cross entropy keeps its logits
+    alone."""
+    made = _Drawing(seed, count, traced)
     functional = torch.nn.functional
     replaced = {"dropout": made.dropout}
     for name in ("dropout1d", "dropout2d", "dropout3d"):
@@ -123,5 +145,8 @@ def drawing(seed: torch.Tensor, count: torch.Tensor) -> Iterator[Any]:
             replaced[name] = made.channels
     if hasattr(functional, "scaled_dot_product_attention"):
         replaced["scaled_dot_product_attention"] = made.attention
+    if traced:
+        replaced["cross_entropy"] = functools.partial(cross_entropy, functional.cross_entropy)
+    made.replaced = [(getattr(functional, name), other) for name, other in replaced.items()]
     with mock.patch.multiple(functional, **replaced):
         yield made

@@ -83,6 +83,7 @@ def trace_step(
     names = {slot.name: i for i, slot in enumerate(slots)}
     outputs += add_running_statistics(traced, {i: name for name, i in names.items()})
     outputs = _kept_outputs(traced, outputs, names, gradients)
+    _use_origins(traced.graph)
     traced.graph.eliminate_dead_code()
     _drop_copies(traced.graph)
     inputs = [(Input(slot.kind, slot.name), slot.tensor) for slot in slots]
@@ -99,12 +100,22 @@ def trace_step(
     return TracedStep(program, kept + lifted, outputs, traced)
 
 
+_SAME = ("aten.clone.default", "aten.detach.default", "aten.alias.default")
+
+
 def _origin(node: Any) -> Any:
     """The node that copies and views without change were made of."""
-    same = ("aten.clone.default", "aten.detach.default", "aten.alias.default")
-    while isinstance(node, torch.fx.Node) and str(node.target) in same:
+    while isinstance(node, torch.fx.Node) and str(node.target) in _SAME:
         node = node.args[0]
     return node
+
+
+def _use_origins(graph: torch.fx.Graph) -> None:
+    """Lets nodes read what views without change were made of: nothing in the graph works in place,
+    and a divided plan would keep both. Copies stay, because views may need their layout."""
+    for node in graph.nodes:
+        if node.op == "call_function" and str(node.target) in _SAME[1:]:
+            node.replace_all_uses_with(node.args[0], lambda user: user.op != "output")
 
 
 def _kept_outputs(
@@ -121,7 +132,9 @@ def _kept_outputs(
         own = output.qualified_name in names and placeholders[names[output.qualified_name]]
         if output.kind.endswith("_mutation") and _origin(node) is own:
             continue
-        found[output] = node
+        # The loss itself stands in front of the backward pass, its detached copy behind it.
+        origin = _origin(node)
+        found[output] = node if origin.op == "placeholder" else origin
     result.args = (tuple(found.values()),)
     return list(found)
 

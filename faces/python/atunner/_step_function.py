@@ -205,11 +205,11 @@ class StepFunction:
         parts = self.options.micro_batches
         losses: _Tensors = []
         sums: List[Optional[torch.Tensor]] = [None] * len(leaves)
-        with drawing(*given["random"]) as drawn:
+        with drawing(*given["random"], traced=True) as drawn:
             for part in zip(*[_parts(tensor, parts) for tensor in batch]):
                 with self._autocast(leaves[0].device):
                     output = self.functional_call(self.model, tensors, tuple(part[:-1]))
-                    value = self.loss(output, part[-1])
+                    value = drawn.instead_of(self.loss)(output, part[-1])
                 value = value / parts if parts > 1 else value
                 losses.append(value.detach())
                 target = value * scale.to(value.dtype) if scale is not None else value

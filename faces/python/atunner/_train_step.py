@@ -84,6 +84,9 @@ class TrainStep:
         compiled = self._compiled_for(batch, optimized)
         tensors = self._tensors(optimized)
         self._own["scalars"] = self._scalars(optimized)
+        if self.keep_gradients:  # those of the last step are not held beside the new ones
+            for _, parameter, _ in optimized:
+                parameter.grad = None
         passed = [self._own[n] if n in self._own else tensors[n] for n in compiled.inputs]
         results = compiled.plan.run(passed + list(batch))
         named = dict(zip(compiled.outputs, results))
