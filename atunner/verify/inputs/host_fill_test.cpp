@@ -90,5 +90,22 @@ TEST(HostFill, IndicesAndOffsetsEndWhereTheSizesSay) {
   EXPECT_FALSE(BindFill(offsets, spec, {{"nnz", -1}}, 3));
 }
 
+TEST(Varying, FloatsChangeAsOtherTypesDo) {
+  const std::vector<float> singles(100, 3.0F);
+  const std::vector<double> doubles(100, 3.0);
+  std::vector<std::byte> of_singles(400), of_doubles(800);
+  std::memcpy(of_singles.data(), singles.data(), of_singles.size());
+  std::memcpy(of_doubles.data(), doubles.data(), of_doubles.size());
+  Vary(DType::kFloat32, 5, of_singles);
+  Vary(DType::kFloat64, 5, of_doubles);
+  const auto small = Elements<float>(of_singles);
+  const auto large = Elements<double>(of_doubles);
+  for (size_t i = 0; i < 100; ++i) {
+    ASSERT_EQ(small[i], static_cast<float>(large[i])) << i;
+    ASSERT_NEAR(large[i], 3, 0.75);
+  }
+  EXPECT_NE(small[0], small[1]);
+}
+
 }  // namespace
 }  // namespace atunner

@@ -265,7 +265,9 @@ Status JudgeKernels::CopyVariedFill(DeviceAddress address, const ArgSpec& arg, u
   const std::string key = KeyOfHostFill(arg, elements) + " varied " + std::to_string(seed);
   if (const auto known = host_fills_.find(key); known != host_fills_.end())
     return device_.CopyWithin(address, known->second->address(), known->second->bytes());
-  ATUNNER_TRY(std::vector<std::byte> data, HostFill(arg, elements));
+  ATUNNER_RETURN_IF_ERROR(CopyHostFill(address, arg, elements));
+  std::vector<std::byte> data(elements * SizeOf(arg.dtype));
+  ATUNNER_RETURN_IF_ERROR(device_.CopyOut(data, address));
   Vary(arg.dtype, seed, data);
   ATUNNER_RETURN_IF_ERROR(device_.CopyIn(address, data));
   ATUNNER_TRY(const uint64_t free_bytes, device_.FreeBytes());
