@@ -465,11 +465,11 @@ class PlanTest(unittest.TestCase):
         before = torch.backends.cudnn.allow_tf32
         self.addCleanup(setattr, torch.backends.cudnn, "allow_tf32", before)
         torch.backends.cudnn.allow_tf32 = True
-        self.assertEqual(precision(on_gpu=True), "tf32")
-        self.assertEqual(precision(on_gpu=False), "float32")
-        self.assertEqual(precision(on_gpu=True, conv_precision="float32"), "float32")
-        torch.backends.cudnn.allow_tf32 = False
         self.assertEqual(precision(on_gpu=True), "float32")
+        self.assertEqual(precision(on_gpu=True, conv_precision="auto"), "tf32")
+        self.assertEqual(precision(on_gpu=False, conv_precision="auto"), "float32")
+        torch.backends.cudnn.allow_tf32 = False
+        self.assertEqual(precision(on_gpu=True, conv_precision="auto"), "float32")
         self.assertEqual(precision(on_gpu=False, conv_precision="tf32"), "tf32")
         command = _plan_cache.optimize_command("m.json", "plan", GPU, None, True, "tf32")
         self.assertEqual(command[command.index("--conv-precision") + 1], "tf32")

@@ -267,33 +267,6 @@ TEST_F(HopperNumbers, SinglePrecisionProductsOfGraphsByPlanes) {
   EXPECT_GE((*large)->space().Find("planes"), 0);
 }
 
-// Products of few rows, whose columns are split by the blocks that multiply them.
-TEST_F(HopperNumbers, SinglePrecisionProductsSplitColumnsWhileTheyCopy) {
-  const FamilyTask tasks[] = {{"linear", {{70, 200}, {136, 200}}, {}},
-                              {"linear", {{131, 67}, {65, 67}}, {}},
-                              {"batched_matmul", {{3, 70, 72}, {3, 72, 88}}, {}},
-                              {"batched_matmul", {{70, 40}, {2, 1, 40, 81}}, {}}};
-  for (const FamilyTask& task : tasks) {
-    SCOPED_TRACE(Describe(task, DType::kFloat32));
-    const KernelSpec spec = SpecOf(task, DType::kFloat32);
-    const auto schedule = MakeSplitFloatGemm(spec, gpu_.profile(),
-                                             ProductOf(Task::Of(spec)).value());
-    std::vector<Configuration> drawn = DrawConfigurations(*schedule, 40, 44);
-    std::erase_if(drawn, [&](const Configuration& one) {
-      return GetInt(schedule->space(), one, "split_b") == 0;
-    });
-    ASSERT_GE(drawn.size(), 2u);
-    drawn.resize(2);
-    CheckConfigurations(*schedule, drawn, 44,
-                        {InputFamily::kNormal, InputFamily::kDenormal, InputFamily::kNan});
-  }
-  // Where each element meets one tile, planes in memory would cost more than the product.
-  const auto wide = MakeTemplate(
-      SpecOf({"linear", {{128, 32768}, {32768, 32768}}, {}}, DType::kFloat32), gpu_.profile());
-  ASSERT_GE((*wide)->space().Find("planes"), 0);
-  EXPECT_EQ(GetInt((*wide)->space(), (*wide)->Default(), "split_b"), 1);
-}
-
 /// A product in float32 at one size, inputs from the host.
 class PlanesOfAnyNumbers : public HopperNumbers {
  protected:

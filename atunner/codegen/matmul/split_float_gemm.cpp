@@ -69,11 +69,7 @@ class SplitFloatGemm : public BoundTemplate {
         {"promote", Integers({1, 2, 4}),
          "chunks of 32 products that the tensor core sums before registers do"},
         {"group_m", Integers({1, 4, 8, 16}), "tile rows that consecutive blocks go down"},
-        {"split_b", Integers({0, 1}),
-         "1: blocks of the product split b while they copy it; 0: a step before does"},
     };
-    Add("split_b == 0 or planes == 3", "scales are known before b is read");
-    Add(fmt::format("split_b == 0 or {} <= 2 * tile_m", m_), "each tile would split b again");
     AddShared(SharedText());
     Add("planes == 1 or tile_n <= 128", "registers of a thread");
     Add("planes > 1 or promote == 1", "one plane is not promoted");
@@ -84,7 +80,7 @@ class SplitFloatGemm : public BoundTemplate {
   Result<RenderedKernel> Render(const Configuration& configuration) const override {
     const Chosen at = chosen(configuration);
     LaunchPlan plan = Plan(at, {});
-    AddWorkspaces(at, plan);
+    AddWorkspaces(at["planes"] < 3, plan);
     AddSplit(at, plan);
     AddProduct(at, plan);
     return RenderedKernel{Source(at), std::move(plan)};
@@ -116,13 +112,6 @@ class SplitFloatGemm : public BoundTemplate {
                              : 1;
     const double second = planes < 3 ? again * operands : 0;
     const double written = operands / 2 * Real(planes);
-    if (at["split_b"] == 1) {
-      const double rows = Real((product_.a_batched ? batch_ : 1) * m_ * k_) * 4;
-      const double read = (operands - rows) * Real(CeilDiv(m_, at["tile_m"]));
-      return std::max(multiply, read / profile.dram_gbps) +
-             (rows + rows / 2 * Real(planes) + result) / profile.dram_gbps +
-             3 * costs.split_float_step_ns;
-    }
     return multiply + (operands + second + written + result) / profile.dram_gbps +
            (planes < 3 ? 4 : 3) * costs.split_float_step_ns;
   }
@@ -162,15 +151,6 @@ class SplitFloatGemm : public BoundTemplate {
     if (at["planes"] == 3) return {};
     return {"@rows", "@columns", "@row_scales", "@column_scales"};
   }
-  /// Arguments for b. Where the product splits it, there are neither planes nor extents in memory.
-  struct OfB {
-    bool split_here;
-    std::string planes, extents;
-  };
-  OfB PlanesOfB(const Chosen& at) const {
-    if (at["split_b"] == 1) return {true, product_.b.tensor, "@a_extents"};
-    return {false, "@b_planes", "@b_extents"};
-  }
   LaunchStep& AddLaunch(LaunchPlan& plan, const char* entry, const std::string& blocks,
                         const char* threads, const Arguments& arguments) const {
     LaunchStep step = Step(entry, blocks, Expr::MustParse(threads), arguments);
@@ -190,13 +170,10 @@ class SplitFloatGemm : public BoundTemplate {
       AddLaunch(plan, "measure", fmt::format("ceil_div({}, 8) + {}", p.m, of_b), "256",
                 {p.a.tensor, p.b.tensor, scales.rows, scales.columns});
     }
-    const OfB of_b = PlanesOfB(at);
-    const std::string lines = of_b.split_here ? LinesOfA()
-                                              : fmt::format("({} + {})", LinesOfA(), LinesOfB());
-    AddLaunch(plan, "split", fmt::format("{} // {} * {}", lines, kLines, Groups()), "256",
-              {p.a.tensor, p.b.tensor, "@a_planes", of_b.split_here ? "@a_planes" : of_b.planes,
-               "@a_extents", of_b.extents, scales.rows, scales.columns, scales.row_scales,
-               scales.column_scales});
+    AddLaunch(plan, "split",
+              fmt::format("({} + {}) // {} * {}", LinesOfA(), LinesOfB(), kLines, Groups()), "256",
+              {p.a.tensor, p.b.tensor, "@a_planes", "@b_planes", "@a_extents", "@b_extents",
+               scales.rows, scales.columns, scales.row_scales, scales.column_scales});
   }
   /// Steps 3 and 4: the product, and the repair of results that may be wrong. A block has as many
   /// tiles as a device full of blocks needs at the task's size; smaller sizes have fewer blocks.
@@ -208,7 +185,7 @@ class SplitFloatGemm : public BoundTemplate {
         fmt::format("ceil_div(ceil_div({}, tile_m) * {}, {})", p.m, TilesAcross(),
                     TilesPerBlock(at)),
         "(tile_m // 64 + 1) * 128",
-        {"@a_planes", PlanesOfB(at).planes, "@a_extents", PlanesOfB(at).extents, scales.row_scales,
+        {"@a_planes", "@b_planes", "@a_extents", "@b_extents", scales.row_scales,
          scales.column_scales, p.c.tensor, "@repair_flags"});
     AddArguments(multiply, p.epilogue_arguments);
     multiply.shared_bytes = Expr::MustParse(SharedText());
@@ -221,10 +198,8 @@ class SplitFloatGemm : public BoundTemplate {
   /// Elements of a row that are moved at once.
   static int64_t step(int64_t extent) { return extent % 4 == 0 ? 4 : 1; }
   static std::string SharedText() {
-    // Barriers; where b is split, magnitudes that four warps have found.
-    return fmt::format(
-        "(tile_m + tile_n) // {} * planes * {} * stages + (16 + 32 * split_b) * stages", kLines,
-        kPlaneBytes);
+    return fmt::format("(tile_m + tile_n) // {} * planes * {} * stages + 16 * stages", kLines,
+                       kPlaneBytes);
   }
   /// Rows and columns of whole tiles; k with the zeros behind it; groups of chunks that blocks
   /// split.
@@ -246,7 +221,7 @@ class SplitFloatGemm : public BoundTemplate {
     return std::min(tiles, CeilDiv(tiles * batch_, profile_.sms));
   }
 
-  void AddWorkspaces(const Chosen& at, LaunchPlan& plan) const {
+  void AddWorkspaces(bool scaled, LaunchPlan& plan) const {
     const auto add = [&](const char* name, bool batched, const std::string& bytes) {
       plan.workspaces.push_back(
           {name,
@@ -254,13 +229,11 @@ class SplitFloatGemm : public BoundTemplate {
     };
     const MatrixProduct& p = product_;
     add("a_planes", p.a_batched, fmt::format("{} * {} * planes * 2", LinesOfA(), Depth()));
+    add("b_planes", p.b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
     add("a_extents", p.a_batched, fmt::format("{} // {} * {} * 8", LinesOfA(), kLines, Groups()));
-    if (at["split_b"] == 0) {
-      add("b_planes", p.b_batched, fmt::format("{} * {} * planes * 2", LinesOfB(), Depth()));
-      add("b_extents", p.b_batched, fmt::format("{} // {} * {} * 8", LinesOfB(), kLines, Groups()));
-    }
+    add("b_extents", p.b_batched, fmt::format("{} // {} * {} * 8", LinesOfB(), kLines, Groups()));
     add("repair_flags", true, fmt::format("{} // 16 * {}", LinesOfA(), TilesAcross()));
-    if (at["planes"] == 3) return;
+    if (!scaled) return;
     add("rows", p.a_batched, fmt::format("({}) * 4", p.m));
     add("columns", p.b_batched, fmt::format("({}) * {}", p.n, p.b_transposed ? 4 : kRowParts * 4));
     add("row_scales", p.a_batched, fmt::format("({}) * 4", p.m));
@@ -278,7 +251,6 @@ class SplitFloatGemm : public BoundTemplate {
     constants.Int("PROMOTE", at["promote"], "chunks along k").Int("GROUP_M", at["group_m"]);
     constants.Bool("A_BATCHED", product_.a_batched).Bool("B_BATCHED", product_.b_batched);
     constants.Bool("B_TRANSPOSED", product_.b_transposed, "b is [n, k]");
-    constants.Bool("SPLIT_B", at["split_b"] == 1, "b is split while it is copied");
     constants.Bool("A_ALIGNED", step(k_) > 1, "rows of a start at multiples of 16 bytes");
     constants.Bool("B_ALIGNED", step(product_.b_transposed ? k_ : n_) > 1)
         .Bool("C_ALIGNED", step(n_) > 1);

@@ -25,9 +25,9 @@ class Options(NamedTuple):
     max_sizes: a graph with symbolic sizes gets a plan for each sizes that it meets, up to so many;
         PyTorch runs it for others.
     fallback: with False, a graph that has no plan is an error, and is not left to PyTorch.
-    conv_precision: of convolutions in float32: "float32", "tf32", or "auto", what PyTorch allows
-        its own convolutions of tensors on a GPU (torch.backends.cudnn.allow_tf32: TF32 unless that
-        is False).
+    conv_precision: of convolutions in float32: "float32", "tf32" (where cuDNN would take it), or
+        "auto", what PyTorch allows its own convolutions of tensors on a GPU
+        (torch.backends.cudnn.allow_tf32: TF32 unless that is False).
     """
 
     mode: str = "default"
@@ -37,7 +37,7 @@ class Options(NamedTuple):
     verify: str = "background"
     max_sizes: int = 16
     fallback: bool = True
-    conv_precision: str = "auto"
+    conv_precision: str = "float32"
 
     @property
     def searches(self) -> bool:

@@ -118,10 +118,10 @@ struct Ring {
     parity ^= count / COUNT & 1;
   }
   /// Called by one thread before the block's barrier. The filling thread arrives once at `full`,
-  /// or as many as `fillers` do; every reading warp at `free`.
-  DEVICE void make(int readers, int fillers = 1) const {
+  /// every reading warp at `free`.
+  DEVICE void make(int readers) const {
     for (int s = 0; s < COUNT; ++s) {
-      make_barrier(barriers + s * 16, fillers);
+      make_barrier(barriers + s * 16, 1);
       make_barrier(barriers + s * 16 + 8, readers);
     }
     fence_barriers();

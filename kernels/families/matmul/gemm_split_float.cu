@@ -12,9 +12,7 @@
 // single plane its own error hides the drift: sums stay in the tensor core throughout.
 //
 // Steps: (1) magnitudes, if planes are float16; (2) split the operands into planes in memory; (3)
-// this product: one warpgroup copies, each of GROUPS others multiplies 64 x TILE_N of a tile. With
-// SPLIT_B it splits b while it copies, so that step (2) only concerns a, and no planes of b are in
-// memory: for products of few rows, where each element of b meets one or two tiles; (4)
+// this product: one warpgroup copies, each of GROUPS others multiplies 64 x TILE_N of a tile; (4)
 // `repair` computes the 16 x TILE_N pieces again, with float32 fused multiply-adds, whose flag step
 // (3) has set because a result is not finite or smaller than the error that tiny elements may have
 // caused.
@@ -27,7 +25,6 @@ constexpr int FRAGMENTS = TILE_N / 8;
 // A transposed b is read in groups of eight rows of one plane: in a buffer each plane lies side by
 // side over all panels.
 constexpr int PIECES = B_TRANSPOSED ? PLANES : 1, PIECE_BYTES = CHUNK_BYTES / PIECES;
-static_assert(!SPLIT_B || !SCALED, "scales would have to be known before b is read");
 typedef float Sums[1][FRAGMENTS][4];
 typedef Ring<STAGES, STAGE_BYTES> Buffers;
 
@@ -49,76 +46,6 @@ DEVICE void copy_tiles(Buffers ring, const unsigned char* a, const unsigned char
         copy_bytes(ring.buffer() + GROUPS * CHUNK_BYTES + i * PIECE_BYTES, from, PIECE_BYTES,
                    ring.full());
       }
-    }
-  }
-}
-
-/// Eight neighbours of a chunk of columns of b, the part of a thread of the copying warpgroup, for
-/// SPLIT_B. A thread has UNITS_OF_B of them in each chunk of a tile.
-constexpr int UNITS_OF_B = PANELS * LINES * DEPTH / 8 / 128;
-struct UnitOfB {
-  static constexpr int UNITS = (B_TRANSPOSED ? DEPTH : LINES) / 8, OF_PANEL = LINES * DEPTH / 8;
-  int panel, row, unit;
-  DEVICE explicit UnitOfB(int number) {
-    const int at = number * 128 + threadIdx.x % 128;
-    panel = at / OF_PANEL, row = at % OF_PANEL / UNITS, unit = at % UNITS;
-  }
-  DEVICE void load(float4 (&to)[2], const float* b, long long column, int chunk, long long n,
-                   long long k) const {
-    const long long first_n = column + panel * LINES, first_k = (long long)chunk * DEPTH;
-    const long long y = (B_TRANSPOSED ? first_n : first_k) + row,
-                    x = (B_TRANSPOSED ? first_k : first_n) + unit * 8;
-    const long long width = B_TRANSPOSED ? k : n, count = y < (B_TRANSPOSED ? n : k) ? width - x : 0;
-    to[0] = load_four<B_ALIGNED>(b + y * width + x, count);
-    to[1] = load_four<B_ALIGNED>(b + y * width + x + 4, count - 4);
-  }
-  /// Offset of the unit among the planes of b in a buffer, and from plane to plane.
-  DEVICE int offset() const {
-    return panel * (B_TRANSPOSED ? PLANE_BYTES : CHUNK_BYTES) + unit_at<!B_TRANSPOSED>(row, unit);
-  }
-  static constexpr int PLANE_STEP = B_TRANSPOSED ? PANELS * PLANE_BYTES : PLANE_BYTES;
-};
-
-/// The same as copy_tiles by all threads of a warpgroup, from b itself. Loads are a chunk ahead.
-/// With a tile's last chunk each warp leaves the magnitudes that it has seen, in `found[buffer]`.
-DEVICE void split_tiles(Buffers ring, unsigned char* shared, Extent (*found)[4],
-                        const unsigned char* a, const float* b, long long m, long long n,
-                        long long k, int chunks) {
-  const unsigned all = tile_count(m, n);
-  float4 ahead[UNITS_OF_B][2];
-  UNROLLED for (int u = 0; u < UNITS_OF_B; ++u) UnitOfB(u).load(
-      ahead[u], b, blockIdx.x < all ? tile_at(blockIdx.x, m, n).column : n, 0, n, k);
-  for (unsigned index = blockIdx.x; index < all; index += gridDim.x) {
-    const Tile tile = tile_at(index, m, n);
-    const long long next = index + gridDim.x < all ? tile_at(index + gridDim.x, m, n).column : n;
-    Extent extent = {0, 0};
-    for (int chunk = 0; chunk < chunks; ++chunk, ring.step()) {
-      const bool last = chunk + 1 == chunks;
-      ring.await_free();
-      if (threadIdx.x % 128 == 0) {
-        expect_bytes(ring.full(), GROUPS * CHUNK_BYTES);
-        UNROLLED for (int i = 0; i < GROUPS; ++i) copy_bytes(
-            ring.buffer() + i * CHUNK_BYTES,
-            a + ((tile.row / LINES + i) * chunks + chunk) * CHUNK_BYTES, CHUNK_BYTES, ring.full());
-      }
-      UNROLLED for (int u = 0; u < UNITS_OF_B; ++u) {
-        const UnitOfB unit(u);
-        const float4 left = ahead[u][0], right = ahead[u][1];
-        unit.load(ahead[u], b, last ? next : tile.column, last ? 0 : chunk + 1, n, k);
-        float eight[8] = {left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w};
-        UNROLLED for (int i = 0; i < 8; ++i) extend(extent, eight[i]);
-        unsigned char* const to = shared + ring.stage * STAGE_BYTES + GROUPS * CHUNK_BYTES +
-                                  unit.offset();
-        UNROLLED for (int plane = 0; plane < PLANES; ++plane) *(uint4*)(
-            to + plane * UnitOfB::PLANE_STEP) = next_plane(eight, plane);
-      }
-      if (last) {
-        extend_over_warp(extent);
-        if (threadIdx.x % 32 == 0) found[ring.stage][threadIdx.x / 32 % 4] = extent;
-      }
-      fence_async_proxy();
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) arrive(ring.full());
     }
   }
 }
@@ -168,10 +95,8 @@ DEVICE void multiply_small(float (&small)[FRAGMENTS][4], unsigned buffer) {
   commit_products();
 }
 
-/// Computes one tile's sums. With a single plane they stay in the tensor core. With SPLIT_B `of_b`
-/// becomes what the copying warps have found.
-DEVICE void multiply_chunks(Buffers& ring, int chunks, Sums& sums, Extent (*found)[4],
-                            Extent& of_b) {
+/// Computes one tile's sums. With a single plane they stay in the tensor core.
+DEVICE void multiply_chunks(Buffers& ring, int chunks, Sums& sums) {
   constexpr float SMALL = 1.0f / (1 << LOW_SHIFT);
   constexpr bool SINGLE = PLANES == 1;
   Sums large, small;  // of the first planes; of the others
@@ -201,26 +126,22 @@ DEVICE void multiply_chunks(Buffers& ring, int chunks, Sums& sums, Extent (*foun
   wait_products<0>();
   settle(SINGLE ? sums : small);
   if (!SINGLE) promote(sums, small, SMALL);
-  for (int i = 0; SPLIT_B && i < 4; ++i) extend(of_b, found[last.stage][i]);
-  if (SPLIT_B) __syncwarp();  // all lanes have read it
   last.release();
 }
 
-/// Magnitudes of BANDS bands of rows or columns.
-template <int BANDS>
-DEVICE Extent extent_of(const Extent* extents, long long band, long long k) {
-  const int groups = groups_along(k);
-  Extent all = {0, 0};
-  for (int i = threadIdx.x % 32; i < groups; i += 32) {
-    UNROLLED for (int j = 0; j < BANDS; ++j) extend(all, extents[(band + j) * groups + i]);
-  }
-  extend_over_warp(all);
-  return all;
-}
 /// Sums below this bound may have lost more than float32's roundoff (TF32's, with one plane) to
 /// tiny elements: the rounding error of all tiny elements times the other operand's largest
 /// element.
-DEVICE float error_bound(Extent a, Extent b, long long k) {
+DEVICE float error_bound(const Extent* a_extents, const Extent* b_extents, Tile tile, long long k) {
+  const int groups = groups_along(k);
+  Extent a = {0, 0}, b = {0, 0};
+  for (int i = threadIdx.x % 32; i < groups; i += 32) {
+    extend(a, a_extents[(tile.row / LINES + threadIdx.x / 128) * groups + i]);
+    UNROLLED for (int panel = 0; panel < PANELS; ++panel)
+        extend(b, b_extents[(tile.column / LINES + panel) * groups + i]);
+  }
+  extend_over_warp(a);
+  extend_over_warp(b);
   const float met_by_a = (float)min((long long)a.tiny, k) * __uint_as_float(b.largest);
   const float met_by_b = (float)min((long long)b.tiny, k) * __uint_as_float(a.largest);
   return power_of_two(TINY_ERROR + (PLANES == 1 ? 12 : 24)) * (met_by_a + met_by_b);
@@ -271,35 +192,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                     long long n, long long k EPILOGUE_PARAMETERS) {
   extern __shared__ __align__(1024) unsigned char shared[];
   Buffers ring(shared_address(shared), shared_address(shared) + STAGES * STAGE_BYTES);
-  Extent(*const found)[4] = (Extent(*)[4])(shared + STAGES * (STAGE_BYTES + 16));
-  if (threadIdx.x == 0) ring.make(GROUPS * 4, SPLIT_B ? 1 + 4 : 1);
+  if (threadIdx.x == 0) ring.make(GROUPS * 4);
   __syncthreads();
   const long long chunks = chunks_along(k), tiles_across = (n + TILE_N - 1) / TILE_N;
   const long long a_bands = bands_of(m, TILE_M), b_bands = bands_of(n, TILE_N);
   a = of_batch(a, A_BATCHED, a_bands * chunks * CHUNK_BYTES),
-  b = of_batch(b, B_BATCHED, SPLIT_B ? n * k * 4 : b_bands * chunks * CHUNK_BYTES);
+  b = of_batch(b, B_BATCHED, b_bands * chunks * CHUNK_BYTES);
   a_extents = of_batch(a_extents, A_BATCHED, a_bands * groups_along(k)),
   b_extents = of_batch(b_extents, B_BATCHED, b_bands * groups_along(k));
   if (threadIdx.x / 128 == COPIER) {
-    if (GROUPS > 1) give_registers<SPLIT_B ? 64 : 40>();
-    if (SPLIT_B)
-      split_tiles(ring, shared, found, a, (const float*)b, m, n, k, (int)chunks);
-    else if (threadIdx.x % 128 == 0)
-      copy_tiles(ring, a, b, m, n, chunks);
+    if (GROUPS > 1) give_registers<40>();
+    if (threadIdx.x % 128 == 0) copy_tiles(ring, a, b, m, n, chunks);
   } else {
-    if (GROUPS > 1) take_registers<SPLIT_B ? 224 : 232>();
+    if (GROUPS > 1) take_registers<232>();
     for (unsigned index = blockIdx.x; index < tile_count(m, n); index += gridDim.x) {
       const Tile tile = tile_at(index, m, n);
-      const auto of_a = [&] {
-        return extent_of<1>(a_extents, tile.row / LINES + threadIdx.x / 128, k);
-      };
-      float bound = 0;
-      Extent of_b = {0, 0};
-      if (!SPLIT_B)
-        bound = error_bound(of_a(), extent_of<PANELS>(b_extents, tile.column / LINES, k), k);
+      const float bound = error_bound(a_extents, b_extents, tile, k);
       Sums sums;
-      multiply_chunks(ring, (int)chunks, sums, found, of_b);
-      if (SPLIT_B) bound = error_bound(of_a(), of_b, k);
+      multiply_chunks(ring, (int)chunks, sums);
       store_sums(sums, c + blockIdx.y * m * n,
                  repair_flags + blockIdx.y * (a_bands * (LINES / 16) * tiles_across), bound,
                  of_batch(row_scales, A_BATCHED, m), of_batch(column_scales, B_BATCHED, n), tile, m,

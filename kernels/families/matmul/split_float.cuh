@@ -163,16 +163,6 @@ DEVICE void take_off(unsigned pair, float& x, float& y) {
   y = (y - taken_y) * (1 << LOW_SHIFT);
 }
 
-/// Plane number `plane` of eight neighbours, of which their remainders are left for the next one.
-DEVICE uint4 next_plane(float (&eight)[8], int plane) {
-  unsigned pairs[4];
-  UNROLLED for (int i = 0; i < 4; ++i) {
-    pairs[i] = pack(eight[2 * i], eight[2 * i + 1]);
-    if (plane + 1 < PLANES) take_off(pairs[i], eight[2 * i], eight[2 * i + 1]);
-  }
-  return make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-}
-
 /// The offset of a thread's eight neighbours of a chunk in every plane: unit `unit` of a row of the
 /// chunk.
 template <bool DOWN>
@@ -209,8 +199,14 @@ DEVICE void split_band(const float* matrix, unsigned char* planes, Extent* exten
       extend(extent, eight[i]);
     }
     unsigned char* to = planes + (band * chunks + chunk) * CHUNK_BYTES + unit_at<DOWN>(row, unit);
-    UNROLLED for (int plane = 0; plane < PLANES; ++plane) *(uint4*)(to + plane * PLANE_BYTES) =
-        next_plane(eight, plane);
+    UNROLLED for (int plane = 0; plane < PLANES; ++plane) {
+      unsigned pairs[4];
+      UNROLLED for (int i = 0; i < 4; ++i) {
+        pairs[i] = pack(eight[2 * i], eight[2 * i + 1]);
+        if (plane + 1 < PLANES) take_off(pairs[i], eight[2 * i], eight[2 * i + 1]);
+      }
+      *(uint4*)(to + plane * PLANE_BYTES) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    }
   }
   extend_over_warp(extent);
   if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = extent;
