@@ -140,7 +140,18 @@ void LoadOnce(EstimateInput& in) {
   RemoveWavefronts(in.counts, removed);
 }
 
-void SpreadAtomics(EstimateInput& in) { in.counts.global.atomic_units = {}; }
+/// Blocks add up what their threads have, and update memory once.
+void AggregateAtomics(EstimateInput& in) {
+  vgpu::AtomicUnits units;
+  for (uint64_t block = 0; block < in.blocks_executed; ++block) {
+    units.Add(0, 1);
+    units.EndBlock();
+  }
+  const double counted = in.blocks_counted > 0 ? in.blocks_counted : Real(in.blocks_executed);
+  units.Scale(counted / std::max(1.0, Real(in.blocks_executed)));
+  if (units.MostPasses(1) < in.counts.global.atomic_units.MostPasses(1))
+    in.counts.global.atomic_units = units;
+}
 
 void HideLatency(EstimateInput& in) { ScalePaths(in.counts, 0); }
 
@@ -175,7 +186,7 @@ std::optional<double> GainWithout(Bottleneck cause, const EstimateInput& launch)
       change = LoadOnce;
       break;
     case Bottleneck::kAtomics:
-      change = SpreadAtomics;
+      change = AggregateAtomics;
       break;
     case Bottleneck::kLatency:
       change = HideLatency;
