@@ -41,7 +41,6 @@ FUNCTION_P90 = 20
 CLASS_METHODS = 40
 CLASS_FIELDS = 25
 FREE_CLASSES = {
-    "HostScope": "is to be rewritten together with the support of whole programs",
     "DeviceProperties": "has the layout of CUDA's cudaDeviceProp",
 }
 LONG_LINE = 100

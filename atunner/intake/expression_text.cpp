@@ -28,8 +28,8 @@ std::optional<int64_t> LiteralOf(const std::string& text) {
   return value ? std::optional(*value) : std::nullopt;
 }
 
-std::string ReplaceNumber(const std::string& text, int64_t from, const std::string& to,
-                          int& count) {
+std::string ReplaceWord(const std::string& text, const std::string& from, const std::string& to,
+                        int* count) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     if (!IsWord(text[i])) {
@@ -39,12 +39,16 @@ std::string ReplaceNumber(const std::string& text, int64_t from, const std::stri
     size_t end = i;
     while (end < text.size() && IsWord(text[end])) ++end;
     const std::string word = text.substr(i, end - i);
-    const bool same = word == std::to_string(from);
-    out += same ? to : word;
-    count += same;
+    out += word == from ? to : word;
+    if (count != nullptr) *count += word == from;
     i = end;
   }
   return out;
+}
+
+std::string ReplaceNumber(const std::string& text, int64_t from, const std::string& to,
+                          int& count) {
+  return ReplaceWord(text, std::to_string(from), to, &count);
 }
 
 }  // namespace atunner

@@ -199,13 +199,6 @@ int main() {
   EXPECT_THAT(reports[2]["refused"].get<std::string>(), HasSubstr("structure"));
 }
 
-TEST_F(SanitizeCommand, StructuresByValueAreTakenApart) {
-  const Outcome outcome = Run("$A sanitize " ATUNNER_SOURCE_DIR
-                              "/atunner/intake/testdata/structures.cu --target-gpu A100");
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("filter: no hazards on 250 blocks"));
-}
-
 TEST_F(SanitizeCommand, WrongInputIsOneMessage) {
   Write("__syncthreads();", "i < n");
   const std::pair<const char*, const char*> cases[] = {

@@ -62,10 +62,10 @@ Result<std::pair<std::string, StatedArgument>> Tensor(const std::string& head) {
   return std::pair(head.substr(0, space), argument);
 }
 
-/// "x inout float32[n, m]" or "alpha = 1.5"
+/// "x inout float32[n, m]", "alpha = 1.5" or "tex = texture:f32[64,48]"
 Status Argument(const std::string& rest, Annotations& all) {
   const size_t open = rest.find('[');
-  if (open == std::string::npos || !rest.ends_with(']')) {
+  if (open == std::string::npos || rest.find('=') < open || !rest.ends_with(']')) {
     auto pair = Assignment(rest);
     if (!pair) return Invalid("expected 'name in float32[n]' or 'name = value'");
     all.scalars[pair->first] = pair->second;

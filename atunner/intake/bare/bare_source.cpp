@@ -287,7 +287,8 @@ class Assembler {
 
 Result<UserKernel> ParseBareSource(const std::string& text, const std::string& name,
                                    const SourceOptions& options) {
-  ATUNNER_TRY(const std::unique_ptr<SourceReading> reading, ReadSource(text, name, options.kernel));
+  ATUNNER_TRY(const std::unique_ptr<SourceReading> reading,
+              ReadSource(text, name, options.kernel, options.sizes));
   ATUNNER_TRY(SourceTunables found,
               FindTunables(*reading, {options.extra_tunables, options.multiprocessors}));
   return Assembler(*reading, std::move(found)).Run();

@@ -17,16 +17,16 @@
 //
 // The stages, and what each of them finds here:
 //
-// 1. rewrite/ makes the source simpler and keeps its line numbers: macros that launch kernels are
-//    expanded, device lambdas get names, structures passed by value become separate parameters.
+// 1. rewrite/ makes the source simpler and keeps its line numbers: headers are put in, and macros
+//    that launch kernels are expanded.
 // 2. cuda/ lexes it and finds kernels, launches, constants and types (CudaSyntax).
-// 3. source_reading chooses the kernel (add: the only one that is launched) and asks host/ for the
-//    values of the host's expressions at the launch: grid (n + 255) // 256, block 256, arguments.
-//    Literals that these depend on become named problem sizes ("leaves"): n = 1048576.
-//    Buffers: a points to n * 4 bytes by its cudaMalloc, so it is float32[n]. The body only reads a
-//    (input) and reads and writes c (in-out). index_arrays and index_fills find integer arrays
-//    that are indices into other arrays and fill them with valid ones. device_symbols finds
-//    __constant__ variables, texture_text textures.
+// 3. source_reading chooses the kernel (add: the only one that is launched) and has host/ follow
+// the
+//    program to its launch: grid (n + 255) // 256, block 256, arguments. Literals that these depend
+//    on become named problem sizes ("leaves"): n = 1048576. Buffers: a points to n * 4 bytes by its
+//    cudaMalloc, so it is float32[n]. The body only reads a (input) and reads and writes c
+//    (in-out). index_arrays and index_fills find integer arrays that are indices into other arrays
+//    and fill them with valid ones. device_symbols finds __constant__ variables.
 // 4. source_tunables finds what may vary: the block is 256 and the body uses blockDim.x, and the
 //    grid contains 255 and 256, so block_x in {32, …, 1024} with grid (n + (block_x - 1)) //
 //    block_x is right. Guarded macros (#ifndef UNROLL) and template arguments are tunables too.
@@ -47,6 +47,8 @@ struct SourceOptions {
   std::string kernel;
   bool extra_tunables = false;  ///< also tune the register limit and grid-stride grids
   int multiprocessors = 100;    ///< SMs of the target, for the sizes of grid-stride grids
+  /// Problem sizes, as the annotation `size` states them
+  Dims sizes = {};
 };
 
 /// `name` is the file's name in messages. docs/formats/annotations.md describes the annotations

@@ -132,5 +132,50 @@ TEST(BareSource, MistakesInAnnotationsNameTheirLine) {
               HasSubstr("no output"));
 }
 
+constexpr const char* kAlone = R"(
+struct Pair { float a; int b; };
+__global__ void k(const float4* x, Pair* y, float by, bool twice, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i].a = x[i].x * by;
+}
+)";
+
+TEST(BareSource, AKernelAloneNeedsItsSize) {
+  EXPECT_THAT(ErrorOf(kAlone), HasSubstr("or give --dim n=1048576, which takes block = 256"));
+  SourceOptions options;
+  options.sizes = {{"n", 1000}};
+  auto kernel = Parse(kAlone, options);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(Launched(*kernel).grid.x, 4u);
+  EXPECT_EQ(Space(*kernel), "block_x=256");
+  const auto elements = [&](size_t i) {
+    return ShapeOf(kernel->spec.args[i], kernel->spec, kernel->spec.dims)->elements;
+  };
+  EXPECT_EQ(elements(0), 4000);
+  EXPECT_EQ(elements(1), 8000) << "bytes";
+  EXPECT_THAT(kernel->notes, testing::Contains(HasSubstr("are assumed")));
+}
+
+TEST(BareSource, AKernelAloneOfSeveralSizesIsAskedFor) {
+  SourceOptions options;
+  options.sizes = {{"n", 1000}};
+  const auto kernel = Parse("__global__ void k(float* x, int n, int m) { x[threadIdx.x * m] = n; }",
+                            options);
+  ASSERT_FALSE(kernel);
+  EXPECT_THAT(kernel.error().ToString(), HasSubstr("arg x out float32[ELEMENTS]"));
+  EXPECT_THAT(kernel.error().ToString(), HasSubstr("arg m = VALUE"));
+}
+
+/// The lines of a message are lines that a source may have.
+TEST(BareSource, WhatIsAskedForCanBeStated) {
+  auto kernel = Parse(
+      "// atunner: block = 32\n// atunner: grid = 1\n// atunner: arg tex = texture:f32[64,48]\n"
+      "// atunner: arg y out float32[32]\n"
+      "__global__ void k(cudaTextureObject_t tex, float* y) { y[threadIdx.x] = tex2D<float>(tex, "
+      "1, "
+      "1); }\n");
+  EXPECT_TRUE(kernel) << kernel.error().ToString();
+}
+
 }  // namespace
 }  // namespace atunner

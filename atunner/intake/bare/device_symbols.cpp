@@ -110,18 +110,4 @@ std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDe
   return all;
 }
 
-std::optional<HostCopy> CopyTo(const CudaSyntax& syntax, std::string_view variable) {
-  for (size_t f = 0; f < syntax.functions.size(); ++f) {
-    const TokenRange body = syntax.functions[f].body;
-    for (size_t i = body.begin; i + 1 < body.end; ++i) {
-      if (!syntax.token(i).text.starts_with("cudaMemcpyToSymbol") || !syntax.token(i + 1).Is("("))
-        continue;
-      const auto arguments = SplitArguments(syntax, {i + 2, MatchingClose(syntax, i + 1)}, true);
-      if (arguments.size() < 2 || syntax.token(arguments[0].end - 1).text != variable) continue;
-      return HostCopy{arguments[1], f, i};
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace atunner

@@ -2,7 +2,6 @@
 // bytes).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,13 +22,5 @@ struct DeviceVariable {
 /// The device variables that the kernel may use: those named outside of host functions and of other
 /// kernels.
 std::vector<DeviceVariable> VariablesOf(const CudaSyntax& syntax, const KernelDefinition& kernel);
-
-struct HostCopy {
-  TokenRange source;
-  size_t function = 0;  ///< index of the host function with the call
-  size_t token = 0;     ///< the call itself
-};
-/// The first cudaMemcpyToSymbol to that variable; nullopt if there is none.
-std::optional<HostCopy> CopyTo(const CudaSyntax& syntax, std::string_view variable);
 
 }  // namespace atunner

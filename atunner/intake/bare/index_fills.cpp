@@ -8,7 +8,7 @@
 
 #include "atunner/intake/bare/index_arrays.h"
 #include "atunner/intake/c_type.h"
-#include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/cuda/structures.h"
 #include "atunner/intake/expression_text.h"
 
 namespace atunner {

@@ -7,39 +7,45 @@
 
 #include "atunner/intake/bare/device_symbols.h"
 #include "atunner/intake/bare/index_fills.h"
-#include "atunner/intake/bare/texture_text.h"
+#include "atunner/intake/bare/kernel_alone.h"
+#include "atunner/intake/bare/record_buffers.h"
 #include "atunner/intake/c_type.h"
 #include "atunner/intake/cuda/kernel_body.h"
-#include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/cuda/structures.h"
 #include "atunner/intake/expression_text.h"
-#include "atunner/intake/host/record_buffers.h"
-#include "atunner/intake/rewrite/device_lambdas.h"
 #include "atunner/intake/rewrite/macro_launches.h"
-#include "atunner/intake/rewrite/structure_members.h"
 #include "atunner/intake/value_list.h"
 #include "atunner/model/kernel/texture.h"
 
 namespace atunner {
 namespace {
 
+constexpr const char* kCaptureHint =
+    "where nvcc is installed, atunner hardware-optimize --source FILE --auto-tune -- ARGUMENTS "
+    "builds and runs the program and tunes what it launches";
 constexpr std::string_view kDispatched = "scalar_t";  // the type in the body of AT_DISPATCH_…
 
 class Reader {
  public:
   Reader(SourceReading& out, const std::string& wanted) : out_(out), wanted_(wanted) {}
 
-  Status Run() {
+  Status Run(const Dims& sizes) {
     ATUNNER_TRY(out_.stated, ParseAnnotations(out_.syntax.lexed.annotations, out_.file));
+    for (const auto& [name, value] : sizes) out_.stated.sizes[name] = value;
     ATUNNER_RETURN_IF_ERROR(ChooseKernel());
-    const KernelLaunch* launch = out_.source_launch;
-    out_.scope.emplace(out_.syntax, launch ? launch->function : SIZE_MAX,
-                       launch ? launch->token : 0, out_.stated.sizes);
+    out_.host.emplace(out_.syntax, *out_.kernel, out_.stated.sizes);
+    out_.source_launch = out_.host->launch();
+    if (!out_.source_launch) lone_ = LoneKernelOf(out_.syntax, *out_.kernel);
+    if (TakesDefaults())
+      out_.notes.push_back("the source does not launch the kernel: " + Describe(*lone_) +
+                           " are assumed; state others with // atunner: block = …");
     ReadTemplates();
     ReadLaunch();
     ReadArguments();
     if (questions_.empty() && out_.bindings.size() == out_.kernel->parameters.size())
       FillIndexArrays(out_);
     ReadSymbols();
+    if (!tables_.empty()) return TakesTables();
     if (!structs_.empty()) return TakesStructures();
     return questions_.empty() ? Status{} : Ask();
   }
@@ -50,28 +56,43 @@ class Reader {
                                "pointers can be passed",
                                out_.kernel->name, structs_),
                    out_.Where(),
-                   "pass its members one by one, or keep it in a __constant__ variable; as it is "
-                   "the program is checked by "
-                   "atunner sanitize -- ./PROGRAM, and the kernel alone by atunner run FILE "
-                   "--arg f32=1,2, which passes a "
-                   "structure of these values");
+                   std::string(kCaptureHint) +
+                       "; without nvcc, pass its members one by one, or keep it in a __constant__ "
+                       "variable; as it is the program is checked by atunner sanitize -- "
+                       "./PROGRAM, and the kernel alone by atunner run FILE --arg f32=1,2, which "
+                       "passes a structure of these values");
   }
+
+  std::unexpected<Error> TakesTables() const {
+    return Invalid(fmt::format("kernel '{}' takes pointers to pointers ({}): their values are only "
+                               "known while the program runs",
+                               out_.kernel->name, tables_),
+                   out_.Where(), kCaptureHint);
+  }
+
+  /// True if the launch and the buffers of a kernel that the source does not launch follow from its
+  /// size.
+  bool TakesDefaults() const { return lone_ && out_.stated.sizes.contains(lone_->size); }
 
   /// Adds an annotation line to those that the error asks for.
   void Question(const std::string& line) {
     if (!Contains(questions_, line)) questions_.push_back(line);
   }
 
-  /// Asks for the variable whose unknown value made the last expression fail, or else for `line`.
-  /// With its value other expressions may become known too.
+  /// Asks for the variables whose unknown values made the last expression fail, or, if they would
+  /// not make it known, for `line`. With their values other expressions may become known too.
   void QuestionOfSize(const std::string& line) {
-    const std::string& unknown = out_.scope->unknown();
-    Question(out_.source_launch && !unknown.empty() ? "size " + unknown + " = VALUE" : line);
+    const Missing& missing = out_.host->missing();
+    if (!out_.source_launch || missing.nameless || missing.names.empty()) return Question(line);
+    for (const std::string& name : missing.names) Question("size " + name + " = VALUE");
   }
 
   std::unexpected<Error> Ask() const {
     std::string lines;
     for (const std::string& line : questions_) lines += "\n  // atunner: " + line;
+    if (lone_ && !TakesDefaults())
+      lines += fmt::format("\nor give --dim {}=1048576, which takes {}", lone_->size,
+                           Describe(*lone_));
     return Invalid(
         fmt::format("the source does not say everything about kernel '{}'", out_.kernel->name),
         out_.Where(), "add above the kernel, with your values:" + lines);
@@ -108,19 +129,7 @@ class Reader {
               out_.syntax.kernels.front().name);
     }
     out_.kernel = launched.front();
-    out_.source_launch = ReachedLaunch();
     return {};
-  }
-
-  /// The kernel's first launch that the conditions around it do not rule out, else its first
-  /// launch; nullptr if it is not launched.
-  const KernelLaunch* ReachedLaunch() const {
-    for (const KernelLaunch& launch : out_.syntax.launches) {
-      if (IsLaunchOf(launch, *out_.kernel) &&
-          HostScope(out_.syntax, launch.function, launch.token, out_.stated.sizes).IsReached())
-        return &launch;
-    }
-    return FindLaunch(out_.syntax, *out_.kernel);
   }
 
   // --- templates ---
@@ -145,8 +154,8 @@ class Reader {
     std::string text = parameter.fallback;
     if (out_.source_launch && i < out_.source_launch->template_args.size()) {
       text = std::string(out_.syntax.Text(out_.source_launch->template_args[i]));
-      if (auto value = out_.scope->Expression(out_.source_launch->template_args[i])) text = *value;
-      text = out_.scope->TypeNamed(text);
+      if (auto value = out_.host->Expression(out_.source_launch->template_args[i])) text = *value;
+      text = out_.host->TypeNamed(text);
     }
     if (text.empty() || (is_type && !TypeOf(text))) {
       if (std::string deduced = Deduced(parameter); !deduced.empty()) text = std::move(deduced);
@@ -157,8 +166,7 @@ class Reader {
           "'{}' is float; state the type of a buffer for another: arg NAME in float16[…]",
           parameter.name));
     }
-    const auto object = out_.objects.find({out_.kernel->name, parameter.name});
-    return text.empty() && object != out_.objects.end() ? object->second : text;
+    return text;
   }
 
   /// A type name with the namespaces that it needs at global scope.
@@ -195,7 +203,7 @@ class Reader {
          i < out_.kernel->parameters.size() && i < out_.source_launch->arguments.size(); ++i) {
       const KernelParameter& one = out_.kernel->parameters[i];
       if (one.type != parameter.name) continue;
-      if (std::string type = out_.scope->TypeOf(out_.source_launch->arguments[i], one.pointer);
+      if (std::string type = out_.host->TypeOf(out_.source_launch->arguments[i], one.pointer);
           !type.empty())
         return type;
     }
@@ -242,15 +250,11 @@ class Reader {
     if (!out_.stated.launch.shared.empty()) {
       out_.launch.shared = out_.stated.launch.shared;
     } else if (out_.source_launch && out_.source_launch->configuration.size() > 2) {
-      if (auto bytes = out_.scope->Expression(out_.source_launch->configuration[2])) {
+      if (auto bytes = out_.host->Expression(out_.source_launch->configuration[2])) {
         out_.launch.shared = *bytes;
       } else {
         QuestionOfSize("shared = BYTES");
       }
-    } else if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
-      const auto bytes = out_.scope->ExtentsOfMember(out_.source_launch->configured_by,
-                                                     "dynamicSmemBytes");
-      if (bytes) out_.launch.shared = (*bytes)[0];
     }
   }
 
@@ -261,7 +265,7 @@ class Reader {
          ++axis) {
       const TokenRange extent = out_.source_launch->cluster[axis];
       if (extent.empty()) continue;
-      const auto value = out_.scope->Expression(extent);
+      const auto value = out_.host->Expression(extent);
       if (value)
         out_.launch.cluster[axis] = *value;
       else
@@ -277,13 +281,13 @@ class Reader {
       return extents;
     }
     if (out_.source_launch && position < out_.source_launch->configuration.size()) {
-      if (auto found = out_.scope->Extents(out_.source_launch->configuration[position]))
+      if (auto found = out_.host->Extents(out_.source_launch->configuration[position]))
         return *found;
     }
-    if (out_.source_launch && !out_.source_launch->configured_by.empty()) {
-      if (auto found = out_.scope->ExtentsOfMember(out_.source_launch->configured_by,
-                                                   position == 1 ? "blockDim" : "gridDim"))
-        return *found;
+    if (TakesDefaults()) {
+      extents[0] = position == 1 ? lone_->threads
+                                 : fmt::format("ceil_div({}, {})", lone_->size, lone_->threads);
+      return extents;
     }
     QuestionOfSize(std::string(what) + (position == 1 ? " = 256" : " = ceil_div(n, 256)"));
     return extents;
@@ -304,6 +308,10 @@ class Reader {
   }
 
   void Pointer(const KernelParameter& parameter, std::optional<TokenRange> given) {
+    if (parameter.table) {
+      tables_ += (tables_.empty() ? "" : ", ") + parameter.type + "** " + parameter.name;
+      return;
+    }
     ArgSpec arg;
     arg.name = parameter.name;
     arg.role = RoleOf(out_.syntax, *out_.kernel, parameter);
@@ -322,7 +330,13 @@ class Reader {
     if (const auto stated = out_.stated.arguments.find(parameter.name);
         stated != out_.stated.arguments.end())
       return AddStated(std::move(arg), stated->second);
-    const std::string ask = AskForBuffer(arg, type, pointee);
+    const std::string ask = AskForBuffer(arg, type, pointee, record.has_value());
+    if (type && !given && TakesDefaults()) {
+      arg.dtype = type->dtype;
+      AddExtent(arg, record ? fmt::format("{} * {}", lone_->size, record->bytes)
+                            : fmt::format("{} * {}", lone_->size, type->lanes));
+      return AddTensor(std::move(arg), nullptr);
+    }
     if (!type || !given) return Question(ask);
     if (IsNull(*given)) {
       out_.bindings.push_back(ArgBinding::Scalar(DType::kUInt64, Expr(0)));
@@ -343,14 +357,14 @@ class Reader {
     arg.shape.clear();
     for (const std::string& extent : SplitOutsideBrackets(stated.extents, ','))
       AddExtent(arg, extent);
-    AddTensor(std::move(arg), "");
+    AddTensor(std::move(arg), nullptr);
   }
 
   /// The annotation that states a pointer argument, e.g. "arg x in float32[ELEMENTS]". Unknown
   /// types (curandState* states) are asked for as bytes.
   std::string AskForBuffer(const ArgSpec& arg, const std::optional<CType>& type,
-                           const std::string& pointee) const {
-    const bool bytes = !type && !IsOfTemplate(pointee) && pointee != "void";
+                           const std::string& pointee, bool record) const {
+    const bool bytes = record || (!type && !IsOfTemplate(pointee) && pointee != "void");
     const char* role = arg.role == Role::kInput    ? "in"
                        : arg.role == Role::kOutput ? "out"
                                                    : "inout";
@@ -361,16 +375,14 @@ class Reader {
 
   /// Adds the tensor behind the launch's argument and sets its fill; false if its size is unknown.
   bool AddBuffer(ArgSpec& arg, const KernelParameter& parameter, TokenRange given) {
-    const auto buffer = out_.scope->BufferOf(given);
+    const auto buffer = out_.host->BufferOf(given);
     if (!buffer) return false;
     // Sums, counters and states begin at zero. Pure inputs are often zeroed only because the host
     // has no data for them.
     const bool stated_fill = out_.stated.fills.contains(parameter.name);
     if (buffer->zeroed && !stated_fill && !parameter.is_const) arg.fill.kind = Fill::Kind::kZeros;
-    AddExtent(arg, buffer->elements.empty()
-                       ? fmt::format("({}) // {}", buffer->bytes, SizeOf(arg.dtype))
-                       : buffer->elements);
-    AddTensor(arg, buffer->name);
+    AddExtent(arg, fmt::format("({}) // {}", buffer->bytes, SizeOf(arg.dtype)));
+    AddTensor(arg, buffer->identity);
     return true;
   }
 
@@ -384,7 +396,7 @@ class Reader {
     if (!extent) return Question(fmt::format("arg {} in {}[ELEMENTS]", arg.name, Name(arg.dtype)));
     for (const std::string& name : extent->Names()) {
       out_.used_in_sizes.insert(name);
-      if (!out_.scope->leaves().contains(name) && !out_.stated.sizes.contains(name))
+      if (!out_.host->leaves().contains(name) && !out_.stated.sizes.contains(name))
         Question("size " + name + " = VALUE");
     }
     arg.shape.push_back(*std::move(extent));
@@ -392,9 +404,9 @@ class Reader {
 
   /// Adds a tensor. Two parameters that get the same buffer share one tensor, which is in-out
   /// unless both only read it.
-  void AddTensor(ArgSpec arg, const std::string& buffer) {
+  void AddTensor(ArgSpec arg, const HostBuffer* buffer) {
     for (ArgSpec& known : out_.tensors) {
-      if (buffer.empty() || buffers_[known.name] != buffer) continue;
+      if (buffer == nullptr || buffers_[known.name] != buffer) continue;
       if (known.role != arg.role || arg.role != Role::kInput) known.role = Role::kInOut;
       out_.bindings.push_back(ArgBinding::Tensor(known.name));
       return;
@@ -412,15 +424,16 @@ class Reader {
     if (stated != out_.stated.scalars.end()) {
       text = stated->second;
     } else if (given) {
-      if (auto value = out_.scope->Expression(*given)) text = *value;
+      if (auto value = out_.host->Expression(*given)) text = *value;
     }
-    return text.empty() && out_.stated.sizes.contains(parameter.name) ? parameter.name : text;
+    if (text.empty() && out_.stated.sizes.contains(parameter.name)) return parameter.name;
+    return text.empty() && !given && TakesDefaults() ? "1" : text;
   }
 
   void Scalar(const KernelParameter& parameter, std::optional<TokenRange> given) {
     const auto type = TypeOf(parameter.type);
     const auto stated = out_.stated.scalars.find(parameter.name);
-    if (IsTextureType(parameter.type))
+    if (parameter.type == "cudaTextureObject_t" || parameter.type == "cudaSurfaceObject_t")
       return Textured(parameter, stated != out_.stated.scalars.end() ? stated->second : "");
     const std::string text = ScalarText(parameter, given);
     const auto value = Expr::Parse(text);
@@ -439,35 +452,28 @@ class Reader {
 
   void Textured(const KernelParameter& parameter, const std::string& stated) {
     const bool prefixed = stated.starts_with("texture:") || stated.starts_with("surface:");
-    const auto number = [this](TokenRange range) { return NumberHere(range); };
-    const std::string text = stated.empty() ? TextureText(out_.syntax, number).value_or("")
-                                            : stated.substr(prefixed ? 8 : 0);
+    const std::string text = stated.substr(prefixed ? 8 : 0);
     const auto spec = ParseTexture(text);
     if (!spec) return Question(fmt::format("arg {} = texture:f32[WIDTH,HEIGHT]", parameter.name));
     out_.bindings.push_back(ArgBinding::Texture(text, parameter.type == "cudaSurfaceObject_t"));
     out_.notes.push_back(fmt::format("'{}' has random texels: {}", parameter.name, text));
   }
 
-  std::optional<int64_t> NumberHere(TokenRange range) {
-    const auto text = Number(*out_.scope, range);
-    return text ? LiteralOf(*text) : std::nullopt;
-  }
-
   // --- device variables ---
 
   void ReadSymbols() {
     for (const DeviceVariable& variable : VariablesOf(out_.syntax, *out_.kernel)) {
-      const auto copy = CopyTo(out_.syntax, variable.name);
+      const bool copied = out_.host->IsFilled(variable.name);
       const bool is_stated = out_.stated.arguments.contains(variable.name);
-      if (!copy && !is_stated && (variable.initialised || !variable.constant)) continue;
+      if (!copied && !is_stated && (variable.initialised || !variable.constant)) continue;
       ArgSpec arg;
       arg.name = variable.name;
-      if (!ShapeSymbol(arg, variable, copy.has_value())) continue;
+      if (!ShapeSymbol(arg, variable, copied)) continue;
       if (const auto fill = out_.stated.fills.find(variable.name);
           fill != out_.stated.fills.end()) {
         arg.fill = fill->second;
-      } else if (copy) {
-        FillSymbol(arg, variable, *copy);
+      } else if (copied) {
+        FillSymbol(arg);
       }
       out_.symbols.push_back({variable.symbol, arg.name});
       out_.tensors.push_back(std::move(arg));
@@ -506,36 +512,18 @@ class Reader {
   std::string Elements(const DeviceVariable& variable, const CType& type) {
     std::string text = std::to_string(type.lanes);
     for (const TokenRange& extent : variable.extents) {
-      const auto value = out_.scope->Expression(extent);
+      const auto value = out_.host->Expression(extent);
       if (!value) return "";  // AddExtent then asks for it
       text += " * (" + *value + ")";
     }
     return text;
   }
 
-  /// The values as one expression of the index i, e.g. "1 if i == 0 else 2"; "" if one of them is
-  /// unknown or there are more than 64.
-  std::string ListedValues(HostScope& scope, const std::vector<TokenRange>& values) {
-    constexpr size_t kMostListed = 64;
-    if (values.size() > kMostListed) return "";
-    std::string text;
-    for (size_t i = values.size(); i > 0; --i) {
-      const auto value = Number(scope, values[i - 1]);
-      if (!value) return "";
-      text = text.empty() ? *value : fmt::format("{} if i == {} else {}", *value, i - 1, text);
-    }
-    return text;
-  }
-
   /// Fills a device variable with the values that the host copies to it. Unknown floats are left
   /// random; unknown integers may be indices and are asked for.
-  void FillSymbol(ArgSpec& arg, const DeviceVariable& variable, const HostCopy& copy) {
-    HostScope scope = out_.scope->At(copy.function, copy.token);
-    TokenRange source = copy.source;
-    if (out_.syntax.token(source.begin).Is("&")) ++source.begin;
-    std::vector<TokenRange> values = scope.ElementsOf(std::string(out_.syntax.Text(source)));
-    if (values.empty() && variable.extents.empty()) values = {source};
-    const std::string text = ListedValues(scope, values);
+  void FillSymbol(ArgSpec& arg) {
+    const std::vector<std::string> values = out_.host->ValuesOf(arg.name);
+    const std::string text = ListedValues(values);
     if (!text.empty()) {
       arg.fill.kind = Fill::Kind::kGenerator;
       arg.fill.path = values.size() == 1 ? text
@@ -545,32 +533,29 @@ class Reader {
     }
   }
 
-  std::optional<std::string> Number(HostScope& scope, TokenRange range) {
-    const auto text = scope.Expression(range);
-    if (!text) return std::nullopt;
-    const auto expr = Expr::Parse(*text);
-    if (!expr) return std::nullopt;
-    std::vector<std::string> names = expr->Names();
-    std::vector<Value> values;
-    for (const std::string& name : names) {
-      const auto leaf = scope.leaves().find(name);
-      const auto size = out_.stated.sizes.find(name);
-      if (size == out_.stated.sizes.end() && leaf == scope.leaves().end()) return std::nullopt;
-      values.emplace_back(size != out_.stated.sizes.end() ? size->second : leaf->second.value);
-      out_.used_in_symbols.insert(name);
+  /// The values as one expression of the index i, e.g. "1 if i == 0 else 2"; "" if one of them is
+  /// unknown or there are more than 64.
+  std::string ListedValues(const std::vector<std::string>& values) {
+    constexpr size_t kMostListed = 64;
+    std::string text;
+    for (size_t i = values.size() > kMostListed ? 0 : values.size(); i > 0; --i) {
+      const auto value = NumberNow(HostValue::Number(values[i - 1]), out_.host->leaves());
+      if (!value) return "";
+      for (const std::string& name : NamesOf(values[i - 1])) out_.used_in_symbols.insert(name);
+      const std::string number = ToString(*value);
+      text = text.empty() ? number : fmt::format("{} if i == {} else {}", number, i - 1, text);
     }
-    Bindings bindings;
-    bindings.Add(names, values);
-    const auto value = expr->Evaluate(bindings);
-    return value ? std::optional(ToString(*value)) : std::nullopt;
+    return text;
   }
 
   SourceReading& out_;
   const std::string& wanted_;
   std::map<std::string, std::string, std::less<>> types_;  ///< template type parameters
-  std::map<std::string, std::string> buffers_;             ///< tensor -> host variable
+  std::map<std::string, const HostBuffer*> buffers_;       ///< by tensor
   std::vector<std::string> questions_;
-  std::string structs_;  ///< parameters that are structures by value, for the message
+  std::optional<LoneKernel> lone_;  ///< of a kernel that the source does not launch
+  std::string tables_;              ///< parameters that are pointers to pointers, for the message
+  std::string structs_;             ///< parameters that are structures by value, for the message
 };
 
 }  // namespace
@@ -588,27 +573,22 @@ std::string SourceReading::Where() const {
 }
 
 const Leaf* SourceReading::FindLeaf(const std::string& name) const {
-  const auto found = scope->leaves().find(name);
-  return found == scope->leaves().end() ? nullptr : &found->second;
+  const auto found = host->leaves().find(name);
+  return found == host->leaves().end() ? nullptr : &found->second;
 }
 
 Dims SourceReading::SizesBeside(const ParameterSpace& space) const {
   Dims dims = stated.sizes;
-  for (const auto& [name, leaf] : scope->leaves()) {
+  for (const auto& [name, leaf] : host->leaves()) {
     if (space.Find(name) < 0) dims[name] = leaf.value;
   }
   return dims;
 }
 
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
-                                                  const std::string& kernel) {
-  SourceApart apart = WithMembersApart(WithLambdasNamed(WithLaunchesExpanded(text)));
-  auto reading = std::make_unique<SourceReading>(std::move(apart.text), file);
-  reading->objects = std::move(apart.objects);
-  ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run());
-  for (auto& [of_kernel, note] : apart.notes) {
-    if (of_kernel == reading->kernel->name) reading->notes.push_back(std::move(note));
-  }
+                                                  const std::string& kernel, const Dims& sizes) {
+  auto reading = std::make_unique<SourceReading>(WithLaunchesExpanded(text), file);
+  ATUNNER_RETURN_IF_ERROR(Reader(*reading, kernel).Run(sizes));
   return reading;
 }
 

@@ -13,7 +13,7 @@
 
 #include "atunner/intake/bare/annotations.h"
 #include "atunner/intake/cuda/cuda_syntax.h"
-#include "atunner/intake/host/host_scope.h"
+#include "atunner/intake/host/host_reading.h"
 #include "atunner/model/kernel/launch_plan.h"
 #include "atunner/model/space/parameter_space.h"
 
@@ -28,7 +28,7 @@ struct LaunchText {
   std::vector<std::string> template_args;  ///< C++, or "{parameter}"
 };
 
-/// Cannot be moved: `scope` and `kernel` point into `syntax`, which points into `text`.
+/// Cannot be moved: `host` and `kernel` point into `syntax`, which points into `text`.
 struct SourceReading {
   SourceReading(std::string source, std::string name)
       : file(std::move(name)), text(std::move(source)), syntax(ParseCuda(text)) {}
@@ -49,8 +49,8 @@ struct SourceReading {
   Annotations stated;
   const KernelDefinition* kernel = nullptr;
   const KernelLaunch* source_launch =
-      nullptr;  ///< nullptr if the source does not launch the kernel
-  std::optional<HostScope> scope;
+      nullptr;                      ///< nullptr if the source does not launch the kernel
+  std::optional<HostReading> host;  ///< at the launch
   LaunchText launch;
   std::vector<ArgSpec> tensors;
   std::vector<ArgBinding> bindings;
@@ -59,11 +59,11 @@ struct SourceReading {
   std::set<std::string, std::less<>> used_in_symbols;  ///< names whose values such variables hold
   std::set<std::string, std::less<>> used_in_sizes;    ///< names that decide a buffer's size
   std::set<std::string, std::less<>> used_in_scalars;  ///< names in the values of scalar arguments
-  std::map<std::pair<std::string, std::string>, std::string> objects;  ///< SourceApart::objects
 };
 
 /// Reads the kernel named `kernel`; empty: the only one, or the one that an annotation names.
+/// `sizes` are stated beside the annotations.
 Result<std::unique_ptr<SourceReading>> ReadSource(const std::string& text, const std::string& file,
-                                                  const std::string& kernel);
+                                                  const std::string& kernel, const Dims& sizes);
 
 }  // namespace atunner

@@ -291,13 +291,19 @@ class Finder {
                  "threads of a block");
   }
 
+  /// The grid with the block's extent as a name where it is written as a number; adds the number of
+  /// replacements to `count`.
+  std::string GridBy(size_t axis, int64_t value, const std::string& name, int& count) const {
+    const std::string grid = ReplaceNumber(out_.launch.grid[axis], value, name, count);
+    return ReplaceNumber(grid, value - 1, "(" + name + " - 1)", count);
+  }
+
   /// A literal extent, e.g. 256 with the grid (n + 255) / 256: the same number in the grid and in
   /// the shared memory follows the parameter.
   void LiteralBlock(size_t axis, int64_t value, bool strides) {
     const std::string name = BlockName(axis);
     int count = 0;
-    std::string grid = ReplaceNumber(out_.launch.grid[axis], value, name, count);
-    grid = ReplaceNumber(grid, value - 1, "(" + name + " - 1)", count);
+    const std::string grid = GridBy(axis, value, name, count);
     if (count == 0 && !strides) {
       out_.notes.push_back(fmt::format("block_{} is not tuned: the grid {} does not follow from it",
                                        kAxes[axis], out_.launch.grid[axis]));
@@ -310,12 +316,17 @@ class Finder {
     out_.launch.grid[axis] = grid;
   }
 
-  /// A constant or host variable in an extent, e.g. int threads = 256.
+  /// A constant or host variable in an extent, e.g. int threads = 256. The grid may have its value
+  /// as a number.
   void NamedBlock(size_t axis, const std::string& name, bool strides) {
     const Leaf* leaf = in_.FindLeaf(name);
     if (!leaf || IsOfTheProblem(name)) return;
     const FileConstant* constant = leaf->of_file ? in_.syntax.FindConstant(name) : nullptr;
     if (leaf->of_file && (!constant || !LiteralOf(constant->value) || InSizesOf(name))) return;
+    int count = 0;
+    if (!leaf->of_file && out_.launch.block[axis] == name &&
+        !Contains(NamesOf(out_.launch.grid[axis]), name))
+      out_.launch.grid[axis] = GridBy(axis, leaf->value, name, count);
     if (!Contains(NamesOf(out_.launch.grid[axis]), name) && !strides) {
       out_.notes.push_back(fmt::format("'{}' is not tuned: the grid {} does not follow from it",
                                        name, out_.launch.grid[axis]));

@@ -1,6 +1,7 @@
 #include "atunner/intake/cuda/class_members.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace atunner {
@@ -10,8 +11,7 @@ constexpr int kMostNested = 8;  // depth of nested classes
 
 class Members {
  public:
-  Members(CudaSyntax& syntax, size_t outermost, int depth)
-      : syntax_(syntax), outermost_(outermost), depth_(depth) {}
+  Members(CudaSyntax& syntax, int depth) : syntax_(syntax), depth_(depth) {}
 
   void Run(TokenRange before, size_t brace) {
     size_t name = brace;  // class Name : public Base {
@@ -20,14 +20,9 @@ class Members {
     }
     while (name > before.begin && (Is(name - 1, "final") || Is(name - 1, ">"))) --name;
     if (name == 0 || !IsWord(name - 1) || depth_ > kMostNested) return;
-    class_.name = syntax_.token(name - 1).text;
-    class_.base = BaseIn({name, brace});
-    if (Is(before.begin, "template") && Is(before.begin + 1, "<"))
-      class_.templates = ParseTemplateParameters(
-          syntax_, {before.begin + 2, MatchingClose(syntax_, before.begin + 1)});
+    class_ = syntax_.token(name - 1).text;
     const size_t end = std::min(MatchingClose(syntax_, brace), Count());
     for (size_t i = brace + 1; i < end;) i = std::max(Member(i, end), i + 1);
-    syntax_.classes.push_back(std::move(class_));
   }
 
  private:
@@ -36,17 +31,6 @@ class Members {
     return i < Count() && syntax_.token(i).Is(text);
   }
   bool IsWord(size_t i) const { return i < Count() && syntax_.token(i).kind == Token::Kind::kWord; }
-
-  /// The first base class of a head "Name final : public Base<T> {"; "" if there is none.
-  std::string BaseIn(TokenRange head) const {
-    for (size_t i = head.begin; i < head.end; ++i) {
-      const bool access = Is(i, "public") || Is(i, "private") || Is(i, "protected") ||
-                          Is(i, "virtual");
-      if (IsWord(i) && !access && !Is(i, "final") && !Is(i + 1, "::"))
-        return std::string(syntax_.token(i).text);
-    }
-    return "";
-  }
 
   /// Reads one member; returns the token after it.
   size_t Member(size_t begin, size_t end) {
@@ -67,22 +51,9 @@ class Members {
       if (IsCallable(at, head)) return Function({begin, end}, head, at, device, host);
       at = MatchingClose(syntax_, at);
     }
-    const size_t stop = std::min(Behind(at, end), end);
-    NotFunction(begin, head, at, stop);
-    return stop;
-  }
-
-  /// A member that is no function: a nested class, an alias or fields.
-  void NotFunction(size_t begin, size_t head, size_t at, size_t stop) {
-    if (Is(at, "{") && (Is(head, "struct") || Is(head, "class"))) {
-      Members(syntax_, outermost_, depth_ + 1).Run({begin, head}, at);
-    } else if (Is(head, "using") && IsWord(head + 1) && Is(head + 2, "=")) {
-      class_.aliases[std::string(syntax_.token(head + 1).text)] = std::string(
-          syntax_.Text({head + 3, stop - 1}));
-    } else if (!Is(head, "using") && !Is(head, "typedef") && !Is(head, "friend") &&
-               !Is(head, "enum")) {
-      Fields({head, stop - 1});
-    }
+    if (Is(at, "{") && (Is(head, "struct") || Is(head, "class")))
+      Members(syntax_, depth_ + 1).Run({begin, head}, at);
+    return std::min(Behind(at, end), end);
   }
 
   /// True for the parenthesis of a function's parameters, not for that of an attribute or of a
@@ -127,47 +98,25 @@ class Members {
                           {open + 1, close},
                           {brace + 1, last},
                           {begin, std::min(last + 1, Count())},
-                          class_.name,
-                          false,
-                          initialisers,
-                          device,
-                          outermost_};
+                          class_,
+                          device};
     if (head > begin) function.templates = ParseTemplateParameters(syntax_, {begin + 2, head - 1});
     // A conversion operator.
     if (!Is(open - 2, "operator") && IsOperator(open, head)) function.name = "operator";
-    function.constructor = function.name == class_.name;
     const bool destructor = Is(open - 2, "~");
     if (!destructor && (!device || host)) syntax_.functions.push_back(std::move(function));
     return last + 1;
   }
 
-  /// Adds the fields of a declaration, e.g. const float *a, *b = nullptr; or int size[3]{};
-  void Fields(TokenRange statement) {
-    TokenRange type;
-    for (const TokenRange& piece : SplitArguments(syntax_, statement, true)) {
-      size_t end = piece.begin;
-      while (end < piece.end && !Is(end, "=") && !Is(end, "{") && !Is(end, "[")) ++end;
-      if (end == piece.begin || !IsWord(end - 1)) return;
-      if (type.empty()) type = {piece.begin, end - 1};
-      size_t value = end;
-      while (Is(value, "[")) value = MatchingClose(syntax_, value) + 1;
-      TokenRange given;
-      if (Is(value, "=")) given = {value + 1, piece.end};
-      if (Is(value, "{")) given = {value + 1, std::min(MatchingClose(syntax_, value), piece.end)};
-      class_.fields.push_back({std::string(syntax_.token(end - 1).text), type, given});
-    }
-  }
-
   CudaSyntax& syntax_;
-  ClassDefinition class_;
-  size_t outermost_;
+  std::string class_;
   int depth_;
 };
 
 }  // namespace
 
 void ReadClass(CudaSyntax& syntax, TokenRange before, size_t brace) {
-  Members(syntax, before.begin, 0).Run(before, brace);
+  Members(syntax, 0).Run(before, brace);
 }
 
 }  // namespace atunner

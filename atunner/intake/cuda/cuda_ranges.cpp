@@ -4,11 +4,6 @@
 #include "atunner/intake/cuda/cuda_syntax.h"
 
 namespace atunner {
-namespace {
-
-constexpr int kMostBases = 8;  // depth of base classes
-
-}  // namespace
 
 bool IsLaunchOf(const KernelLaunch& launch, const KernelDefinition& kernel) {
   return launch.kernel == kernel.name || launch.kernel == kernel.qualified ||
@@ -29,8 +24,8 @@ const FileConstant* CudaSyntax::FindConstant(std::string_view name) const {
   return nullptr;
 }
 
-const ClassField* CudaSyntax::FindVariable(std::string_view name) const {
-  const auto found = std::ranges::find(variables, name, &ClassField::name);
+const FileVariable* CudaSyntax::FindVariable(std::string_view name) const {
+  const auto found = std::ranges::find(variables, name, &FileVariable::name);
   return found == variables.end() ? nullptr : &*found;
 }
 
@@ -50,37 +45,6 @@ std::map<std::string, std::string, std::less<>>::const_iterator CudaSyntax::Find
   if (known != aliases.end() || colon == std::string_view::npos || type.starts_with("std::"))
     return known;
   return aliases.find(type.substr(colon + 2));
-}
-
-const ClassDefinition* CudaSyntax::FindClass(std::string_view type) const {
-  type = type.substr(0, type.find('<'));
-  while (type.ends_with(' ')) type.remove_suffix(1);
-  if (const size_t colon = type.rfind("::"); colon != std::string_view::npos)
-    type.remove_prefix(colon + 2);
-  const auto found = std::ranges::find(classes, type, &ClassDefinition::name);
-  return found == classes.end() ? nullptr : &*found;
-}
-
-const ClassField* CudaSyntax::FindField(const ClassDefinition* of, std::string_view field) const {
-  for (int i = 0; of != nullptr && i < kMostBases; ++i) {
-    if (const ClassField* found = of->FindField(field)) return found;
-    of = FindClass(of->base);
-  }
-  return nullptr;
-}
-
-bool CudaSyntax::IsA(std::string_view type, std::string_view base) const {
-  const ClassDefinition* of = FindClass(type);
-  for (int i = 0; of != nullptr && i < kMostBases; ++i) {
-    if (of->name == base) return true;
-    of = FindClass(of->base);
-  }
-  return false;
-}
-
-const ClassField* ClassDefinition::FindField(std::string_view field) const {
-  const auto found = std::ranges::find(fields, field, &ClassField::name);
-  return found == fields.end() ? nullptr : &*found;
 }
 
 TokenRange InitialisersBehind(const CudaSyntax& syntax, size_t close) {

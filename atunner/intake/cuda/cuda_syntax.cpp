@@ -214,8 +214,8 @@ class Parser {
       syntax_.kernels.push_back(std::move(kernel));
     } else if (!marks.device || marks.host) {
       HostFunction function{
-          name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1}, "", false,
-          {},   marks.device,         begin};
+          name, std::move(templates), parameters, {brace + 1, close}, {begin, close + 1},
+          "",   marks.device};
       MemberOfClass(open_paren - 1, function);
       // A function without __device__ cannot be called by a kernel, unless it is constexpr.
       if (!marks.device && !marks.is_constexpr) syntax_.host_only.push_back(function.whole);
@@ -235,8 +235,6 @@ class Parser {
     }
     if (!IsWord(at)) return;
     function.of_class = At(at).text;
-    function.constructor = function.of_class == function.name;
-    function.initialisers = InitialisersBehind(syntax_, function.parameters.end);
   }
 
   /// A declaration without a function body: variable, type, using, prototype.
@@ -361,8 +359,8 @@ class Parser {
       syntax_.aliases[std::string(At(head + 1).text)] = std::string(
           syntax_.Text({head + 3, stop - 1}));
     } else if (stop >= head + 4 && IsWord(stop - 2)) {
-      syntax_.aliases[std::string(At(stop - 2).text)] = std::string(
-          syntax_.Text({head + 1, stop - 2}));
+      const std::string_view type = syntax_.Text({head + 1, stop - 2});
+      if (!type.contains('{')) syntax_.aliases[std::string(At(stop - 2).text)] = std::string(type);
     }
   }
 
@@ -457,6 +455,7 @@ class Parser {
     std::vector<std::string> words;
     for (size_t i = piece.begin; i < piece.end && !Is(i, "="); ++i) {
       if (Is(i, "*")) {
+        parameter.table |= parameter.pointer;
         parameter.pointer = true;
       } else if (Is(i, "[")) {
         parameter.pointer = true;

@@ -1,5 +1,5 @@
 // Finds the declarations of a CUDA source that matter for tuning: kernels, launches, constants,
-// host functions and classes. The parser is tolerant: it skips whatever it does not understand.
+// and host functions. The parser is tolerant: it skips whatever it does not understand.
 #pragma once
 
 #include <array>
@@ -26,6 +26,7 @@ struct KernelParameter {
   std::string name;
   bool pointer = false;
   bool is_const = false;  ///< pointer to const
+  bool table = false;     ///< pointer to pointers
 };
 
 struct TemplateParameter {
@@ -48,8 +49,6 @@ struct KernelLaunch {
   std::string kernel;                     ///< as written, without template arguments: "ns::reduce"
   std::vector<TokenRange> template_args;  ///< 128 and float of "k<128, float>"
   std::vector<TokenRange> configuration;  ///< between <<< and >>>
-  /// The cudaLaunchConfig_t variable of a launch whose fields are set elsewhere; empty otherwise
-  TokenRange configured_by;
   std::vector<TokenRange> arguments;
   std::array<TokenRange, 3> cluster;  ///< an empty range means 1
   bool cooperative = false;
@@ -76,30 +75,16 @@ struct HostFunction {
   std::vector<TemplateParameter> templates;
   TokenRange parameters;
   TokenRange body;
-  TokenRange whole;      ///< from its first declaration token to the closing brace
-  std::string of_class;  ///< the class of a member function, else empty
-  bool constructor = false;
-  TokenRange initialisers;  ///< a constructor's initialiser list, between the colon and the body
-  bool on_device = false;   ///< also a device function, so that DeviceText keeps it
-  /// First token of the outermost declaration around it: the class of a member function
-  size_t outermost = 0;
+  TokenRange whole;        ///< from its first declaration token to the closing brace
+  std::string of_class;    ///< the class of a member function, else empty
+  bool on_device = false;  ///< also a device function, so that DeviceText keeps it
 };
 
-/// A data member of a class.
-struct ClassField {
+/// A variable at file level that is not constant.
+struct FileVariable {
   std::string name;
   TokenRange type;
   TokenRange value;  ///< the initialiser, after = or in braces; may be empty
-};
-
-struct ClassDefinition {
-  std::string name;
-  std::string base;  ///< the first base class; may be empty
-  std::vector<TemplateParameter> templates;
-  std::vector<ClassField> fields;
-  std::map<std::string, std::string, std::less<>> aliases;  ///< using Policy = Tile<16, 8>;
-
-  const ClassField* FindField(std::string_view field) const;
 };
 
 struct NamespaceBody {
@@ -115,9 +100,7 @@ struct CudaSyntax {
   std::vector<KernelLaunch> launches;
   std::vector<FileConstant> constants;
   std::vector<HostFunction> functions;
-  std::vector<ClassDefinition> classes;
-  /// Variables at file level that are not constant
-  std::vector<ClassField> variables;
+  std::vector<FileVariable> variables;
   /// Type names by typedef and using: "real" -> "float"
   std::map<std::string, std::string, std::less<>> aliases;
   /// Full names of types in namespaces: "index_t" -> "hist::index_t"
@@ -133,18 +116,12 @@ struct CudaSyntax {
   /// Source text of a range, from its first token's start to its last one's end.
   std::string_view Text(TokenRange range) const;
   const FileConstant* FindConstant(std::string_view name) const;
-  const ClassField* FindVariable(std::string_view name) const;
+  const FileVariable* FindVariable(std::string_view name) const;
   /// The innermost namespace around a token; nullptr if there is none.
   const NamespaceBody* NamespaceAt(size_t token) const;
   /// The alias of that name, without namespaces; aliases.end() if the source does not define it.
   std::map<std::string, std::string, std::less<>>::const_iterator FindAlias(
       std::string_view type) const;
-  /// The class of that name, without namespaces and template arguments; nullptr if the source does
-  /// not define it.
-  const ClassDefinition* FindClass(std::string_view type) const;
-  /// A field of the class or of its base classes; nullptr if there is none.
-  const ClassField* FindField(const ClassDefinition* of, std::string_view field) const;
-  bool IsA(std::string_view type, std::string_view base) const;
 };
 
 /// True if the launch names the kernel.

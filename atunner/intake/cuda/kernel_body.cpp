@@ -195,19 +195,4 @@ const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition&
   return nullptr;
 }
 
-bool IsStructure(const CudaSyntax& syntax, const std::string& named) {
-  const std::string type = named.substr(0, named.find('<'));
-  if (type == "cudaPitchedPtr" || type == "cudaExtent" || type == "cudaPos") return true;
-  for (size_t i = 0; i + 2 < syntax.lexed.tokens.size(); ++i) {
-    const Token& token = syntax.token(i);
-    if (!token.Is("struct") && !token.Is("class")) continue;
-    if (syntax.token(i + 1).Is(type)) return true;
-    const size_t brace = syntax.token(i + 1).Is("{") ? i + 1 : i + 2;  // typedef struct {…} Name;
-    if (i == 0 || !syntax.token(i - 1).Is("typedef") || !syntax.token(brace).Is("{")) continue;
-    const size_t close = MatchingClose(syntax, brace);
-    if (close + 1 < syntax.lexed.tokens.size() && syntax.token(close + 1).Is(type)) return true;
-  }
-  return false;
-}
-
 }  // namespace atunner

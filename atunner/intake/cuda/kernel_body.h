@@ -36,7 +36,5 @@ std::string LaunchBound(const CudaSyntax& syntax, const KernelDefinition& kernel
 
 /// The first launch of a kernel; nullptr if the source does not launch it.
 const KernelLaunch* FindLaunch(const CudaSyntax& syntax, const KernelDefinition& kernel);
-/// True for a structure of the source or of the CUDA runtime (cudaPitchedPtr, …).
-bool IsStructure(const CudaSyntax& syntax, const std::string& type);
 
 }  // namespace atunner

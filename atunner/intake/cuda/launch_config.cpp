@@ -72,10 +72,7 @@ std::optional<KernelLaunch> ConfiguredLaunch(const CudaSyntax& syntax, size_t ca
   }
   launch.configuration = {FieldBefore(syntax, begin, call, "gridDim"),
                           FieldBefore(syntax, begin, call, "blockDim")};
-  if (std::ranges::any_of(launch.configuration, &TokenRange::empty)) {
-    launch.configuration.clear();
-    launch.configured_by = pieces[0];
-  }
+  if (std::ranges::any_of(launch.configuration, &TokenRange::empty)) launch.configuration.clear();
   const TokenRange shared = FieldBefore(syntax, begin, call, "dynamicSmemBytes");
   if (!shared.empty() && !launch.configuration.empty()) launch.configuration.push_back(shared);
   launch.cluster = ClusterBefore(syntax, call);

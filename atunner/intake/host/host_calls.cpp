@@ -1,307 +1,318 @@
-// The values of a function's parameters by its callers, and whether a place of it is reached.
-#include <algorithm>
+#include "atunner/intake/host/host_calls.h"
 
-#include "atunner/intake/host/enclosing_conditions.h"
-#include "atunner/intake/host/host_objects.h"
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "atunner/intake/host/host_operators.h"
+#include "atunner/intake/host/host_statements.h"
 #include "atunner/model/expr/expr.h"
 
 namespace atunner {
 namespace {
 
-constexpr int kMostCallers = 3;
+using Kind = HostValue::Kind;
+using Known = HostValue (*)(HostState&, const HostCall&);
 
-/// True if the function is main or is named in another function. In a file without a main it is
-/// always true, since the caller is elsewhere.
-bool IsCalled(const CudaSyntax& syntax, size_t function) {
-  bool has_main = false;
-  for (size_t f = 0; f < syntax.functions.size(); ++f) {
-    if (syntax.functions[f].name == "main") has_main = true;
-    const TokenRange body = syntax.functions[f].body;
-    for (size_t i = body.begin; f != function && i < body.end; ++i) {
-      if (syntax.token(i).Is(syntax.functions[function].name)) return true;
-    }
+HostValue Success() { return HostValue::Number("0"); }
+
+// --- memory ---
+
+HostValue NewBuffer(const HostValue& bytes) {
+  const auto buffer = std::make_shared<HostBuffer>();
+  buffer->bytes = bytes;
+  return HostValue::Of(buffer);
+}
+
+void Give(HostState& state, const HostValue& address, HostValue value) {
+  if (!address.Is(Kind::kAddress)) return;
+  HostVariable& variable = *address.target;
+  variable.pointer = true;
+  value.buffer->type = variable.type;
+  Store(state, variable, std::move(value), /*named=*/false);
+}
+
+/// cudaMalloc(&d, bytes) and its relatives.
+HostValue Allocate(HostState& state, const HostCall& call) {
+  Give(state, call.arguments[0], NewBuffer(call.arguments[1]));
+  return Success();
+}
+
+/// cudaMallocPitch(&d, &pitch, bytes of a row, rows): rows are rounded up to 512 bytes.
+HostValue AllocatePitched(HostState& state, const HostCall& call) {
+  if (call.arguments.size() < 4) return Success();
+  const HostValue& row = call.arguments[2];
+  HostValue pitch = row;
+  if (row.Is(Kind::kNumber)) pitch = HostValue::Number("((" + row.text + " + 511) // 512 * 512)");
+  Give(state, call.arguments[0], NewBuffer(Combined(state, "*", pitch, call.arguments[3])));
+  if (call.arguments[1].Is(Kind::kAddress))
+    Store(state, *call.arguments[1].target, pitch, /*named=*/false);
+  return Success();
+}
+
+HostValue MallocOf(HostState& /*state*/, const HostCall& call) {
+  return NewBuffer(call.arguments[0]);
+}
+
+HostValue CallocOf(HostState& state, const HostCall& call) {
+  return NewBuffer(Combined(state, "*", HostValue::Number(Bracketed(call.arguments[0])),
+                            HostValue::Number(Bracketed(call.arguments[1]))));
+}
+
+/// cudaMemset(d, 0, bytes)
+HostValue Fill(HostState& state, const HostCall& call) {
+  const auto now = NumberNow(call.arguments[1], state.leaves);
+  if (call.arguments[0].Is(Kind::kBuffer))
+    call.arguments[0].buffer->zeroed = now && ToDouble(*now) == 0;
+  return Success();
+}
+
+/// cudaMemcpy(d, h, bytes, kind): what is copied is not known to be zero.
+HostValue CopyTo(HostState& /*state*/, const HostCall& call) {
+  if (call.arguments[0].Is(Kind::kBuffer)) call.arguments[0].buffer->zeroed = false;
+  return Success();
+}
+
+/// cudaMemcpyToSymbol(symbol, h, bytes)
+HostValue CopyToSymbol(HostState& state, const HostCall& call) {
+  std::string name;
+  for (const Token& token : call.tokens[0]) {
+    if (token.kind == Token::Kind::kWord) name = token.text;
   }
-  return !has_main || syntax.functions[function].name == "main";
+  const HostValue& source = call.arguments[1];
+  state.symbols.insert_or_assign(name, source.Is(Kind::kAddress) ? source.target->value : source);
+  return Success();
+}
+
+// --- numbers ---
+
+HostValue CallOf(const char* name, const HostCall& call, bool real) {
+  std::string text;
+  HostValue missing;
+  bool known = true;
+  for (const HostValue& argument : call.arguments) {
+    if (!argument.Is(Kind::kNumber)) missing.missing.Add(argument.missing);
+    known &= argument.Is(Kind::kNumber);
+    real |= argument.real;
+    text += (text.empty() ? "" : ", ") + argument.text;
+  }
+  return known ? HostValue::Number(std::string(name) + "(" + text + ")", real) : missing;
+}
+
+HostValue PowerOf(const std::string& base, const HostValue& exponent, const HostValue& missing) {
+  if (!exponent.Is(Kind::kNumber)) return exponent;
+  if (base.empty()) return missing;
+  return HostValue::Number("(" + base + ") ** (" + exponent.text + ")", /*real=*/true,
+                           /*plain=*/false);
+}
+
+HostValue Least(HostState&, const HostCall& call) { return CallOf("min", call, false); }
+HostValue Most(HostState&, const HostCall& call) { return CallOf("max", call, false); }
+HostValue Magnitude(HostState&, const HostCall& call) { return CallOf("abs", call, false); }
+HostValue Ceiling(HostState&, const HostCall& call) { return CallOf("ceil", call, true); }
+HostValue Floor(HostState&, const HostCall& call) { return CallOf("floor", call, true); }
+HostValue Log2(HostState&, const HostCall& call) { return CallOf("log2", call, true); }
+HostValue Root(HostState&, const HostCall& call) {
+  return PowerOf(call.arguments[0].text, HostValue::Number("0.5"), call.arguments[0]);
+}
+HostValue InverseRoot(HostState&, const HostCall& call) {
+  return PowerOf(call.arguments[0].text, HostValue::Number("-0.5"), call.arguments[0]);
+}
+HostValue Exponential(HostState&, const HostCall& call) {
+  return PowerOf("2.718281828459045", call.arguments[0], {});
+}
+HostValue Power(HostState&, const HostCall& call) {
+  return PowerOf(call.arguments[0].text, call.arguments[1], call.arguments[0]);
+}
+
+// --- others ---
+
+HostValue First(HostState&, const HostCall& call) { return call.arguments[0]; }
+
+HostValue Exit(HostState& state, const HostCall&) {
+  state.exited = true;
+  return Success();
+}
+
+HostValue Exchange(HostState&, const HostCall& call) {
+  if (call.cells[0] && call.cells[1]) std::swap(call.cells[0]->value, call.cells[1]->value);
+  return Success();
+}
+
+struct Entry {
+  size_t arguments;  ///< at least so many
+  Known known;
+};
+
+const std::map<std::string_view, Entry>& Table() {
+  static const std::map<std::string_view, Entry> kTable = {
+      {"cudaMalloc", {2, Allocate}},
+      {"cudaMallocAsync", {2, Allocate}},
+      {"cudaMallocManaged", {2, Allocate}},
+      {"cudaMallocHost", {2, Allocate}},
+      {"cudaHostAlloc", {2, Allocate}},
+      {"cudaMallocPitch", {4, AllocatePitched}},
+      {"malloc", {1, MallocOf}},
+      {"calloc", {2, CallocOf}},
+      {"cudaMemset", {3, Fill}},
+      {"cudaMemsetAsync", {3, Fill}},
+      {"cudaMemcpy", {3, CopyTo}},
+      {"cudaMemcpyAsync", {3, CopyTo}},
+      {"cudaMemcpyToSymbol", {2, CopyToSymbol}},
+      {"cudaMemcpyToSymbolAsync", {2, CopyToSymbol}},
+      {"min", {2, Least}},
+      {"fmin", {2, Least}},
+      {"fminf", {2, Least}},
+      {"max", {2, Most}},
+      {"fmax", {2, Most}},
+      {"fmaxf", {2, Most}},
+      {"abs", {1, Magnitude}},
+      {"fabs", {1, Magnitude}},
+      {"fabsf", {1, Magnitude}},
+      {"ceil", {1, Ceiling}},
+      {"ceilf", {1, Ceiling}},
+      {"floor", {1, Floor}},
+      {"floorf", {1, Floor}},
+      {"log2", {1, Log2}},
+      {"log2f", {1, Log2}},
+      {"sqrt", {1, Root}},
+      {"sqrtf", {1, Root}},
+      {"rsqrt", {1, InverseRoot}},
+      {"rsqrtf", {1, InverseRoot}},
+      {"exp", {1, Exponential}},
+      {"expf", {1, Exponential}},
+      {"pow", {2, Power}},
+      {"powf", {2, Power}},
+      {"move", {1, First}},
+      {"forward", {1, First}},
+      {"ref", {1, First}},
+      {"raw_pointer_cast", {1, First}},
+      {"exit", {0, Exit}},
+      {"abort", {0, Exit}},
+      {"_Exit", {0, Exit}},
+      {"swap", {2, Exchange}},
+  };
+  return kTable;
+}
+
+/// ceil_div, CEIL_DIV, DivUp, …: kept as one operation, so that block sizes are found in it.
+bool IsCeilDiv(std::string name) {
+  std::erase(name, '_');
+  std::ranges::transform(name, name.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  static constexpr std::string_view kNames[] = {"ceildiv", "cdiv",       "divup",      "idivup",
+                                                "divceil", "divroundup", "ceildivide", "updiv"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
+bool IsOfRuntime(std::string_view name) {
+  return name.starts_with("cuda") && name.size() > 4 &&
+         std::isupper(static_cast<unsigned char>(name[4]));
+}
+
+struct Macro {
+  std::vector<std::string_view> parameters;
+  std::string text;
+};
+
+/// The macro with parameters of that name, e.g. #define BLOCKS(n) (((n) + 255) / 256).
+std::optional<Macro> FindMacro(const CudaSyntax& syntax, const std::string& name) {
+  for (const Token& directive : syntax.lexed.tokens) {
+    if (directive.kind != Token::Kind::kDirective) continue;
+    const std::string_view text = directive.text;
+    const size_t define = text.find("define"), at = text.find(name + "(");
+    if (define == std::string_view::npos || at == std::string_view::npos || at < define + 7 ||
+        text.find_first_not_of(" \t", define + 6) != at)
+      continue;
+    const size_t open = at + name.size(), close = text.find(')', open);
+    if (close == std::string_view::npos) continue;
+    Macro macro{{}, std::string(text.substr(close + 1))};
+    std::erase(macro.text, '\\');
+    for (const Token& token : Lex(text.substr(open + 1, close - open - 1)).tokens) {
+      if (token.kind == Token::Kind::kWord) macro.parameters.push_back(token.text);
+    }
+    return macro;
+  }
+  return std::nullopt;
+}
+
+/// The value of a macro that is an expression; unknown for others.
+HostValue Expanded(HostState& state, HostFrame& frame, Macro macro, const HostCall& call) {
+  constexpr int kMostCalls = 16;
+  if (macro.parameters.size() != call.tokens.size() || state.calls > kMostCalls) return {};
+  const auto bracket = [](std::string_view text) {
+    return Token{Token::Kind::kSymbol, text, 0, 0};
+  };
+  state.texts.push_back(std::move(macro.text));
+  Tokens expression;
+  for (const Token& token : Lex(state.texts.back()).tokens) {
+    const auto parameter = std::ranges::find(macro.parameters, token.text);
+    if (token.Is(";") || token.Is("{")) return {};  // a statement
+    if (token.kind != Token::Kind::kWord || parameter == macro.parameters.end()) {
+      expression.push_back(token);
+      continue;
+    }
+    const Tokens& argument = call.tokens[static_cast<size_t>(parameter - macro.parameters.begin())];
+    const bool wrapped = argument.size() > 1;
+    if (wrapped) expression.push_back(bracket("("));
+    expression.insert(expression.end(), argument.begin(), argument.end());
+    if (wrapped) expression.push_back(bracket(")"));
+  }
+  ++state.calls;
+  HostValue value = Evaluate(state, frame, expression);
+  --state.calls;
+  return value;
+}
+
+/// Forgets the variables whose addresses an unknown function receives.
+void ForgetTargets(HostState& state, const HostCall& call) {
+  for (const HostValue& argument : call.arguments) {
+    if (!argument.Is(Kind::kAddress) || argument.target->value.Is(Kind::kBuffer)) continue;
+    Store(state, *argument.target, HostValue::Unknown(), /*named=*/false);
+  }
 }
 
 }  // namespace
 
-/// True if the value of the range is known to be the number.
-std::optional<int64_t> HostScope::NumberNow(TokenRange range) {
-  const auto before = *leaves_;
-  const std::string unknown = *unknown_;
-  const auto text = Convert(Copy(range), 0);
-  const auto expr = text ? Expr::Parse(*text) : Result<Expr>(std::unexpected(text.error()));
-  Dims values;
-  for (const auto& [name, leaf] : *leaves_) values[name] = leaf.value;
-  *leaves_ = before;
-  *unknown_ = unknown;
-  const auto value = expr ? expr->Evaluate(Bindings(values))
-                          : Result<Value>(std::unexpected(expr.error()));
-  if (!value) return std::nullopt;
-  const bool number = std::holds_alternative<int64_t>(*value);
-  return number ? std::get<int64_t>(*value) : static_cast<int64_t>(ToDouble(*value) != 0);
-}
-
-bool HostScope::IsReached() {
-  if (function_ >= syntax_.functions.size()) return true;
-  return IsCalled(syntax_, function_) && ConditionsMayHold();
-}
-
-/// True if an earlier place is known not to be reached whenever this one is.
-bool HostScope::IsRuledOut(size_t place) const {
-  if (function_ >= syntax_.functions.size() || *scopes_left_ <= 0) return false;
-  if (ConditionsAround(syntax_, syntax_.functions[function_].body, place).empty()) return false;
-  HostScope there(*this, function_, place, level_);
-  there.pin_ = pin_;
-  return !there.ConditionsMayHold();
-}
-
-bool HostScope::ConditionsMayHold() {
-  for (const EnclosingCondition& one :
-       ConditionsAround(syntax_, syntax_.functions[function_].body, position_)) {
-    const auto value = NumberNow(one.value);
-    if (!value) continue;
-    if (one.cases.empty() && (*value != 0) != one.holds) return false;
-    if (one.cases.empty()) continue;
-    bool met = false;
-    for (const TokenRange& label : one.cases) {
-      const auto number = NumberNow(label);
-      met |= !number || *number == *value;
-    }
-    if (met != one.holds) return false;
+HostValue CallHost(HostState& state, HostFrame& frame, const HostCall& call) {
+  if (IsCeilDiv(call.name) && call.arguments.size() == 2) {
+    HostValue value = CallOf("ceil_div", call, false);
+    if (value.Is(Kind::kNumber)) return value;
   }
-  return true;
-}
-
-/// The call whose function name is at token `name`.
-std::optional<HostScope::Call> HostScope::CallAt(size_t name) const {
-  Call call{nullptr, {}, {}, ObjectBefore(syntax_, name), ""};
-  size_t open = name + 1;
-  if (open < syntax_.lexed.tokens.size() && syntax_.token(open).Is("<")) {
-    const size_t close = MatchingClose(syntax_, open);
-    call.template_args = SplitArguments(syntax_, {open + 1, close}, true);
-    open = close + 1;
+  const auto known = Table().find(call.name);
+  const bool own = IsFunction(state.syntax, call.name);
+  if (known != Table().end() && call.arguments.size() >= known->second.arguments && !own)
+    return known->second.known(state, call);
+  if (const auto macro = FindMacro(state.syntax, call.name)) {
+    HostValue value = Expanded(state, frame, *macro, call);
+    // CHECK(cudaMalloc(…)): the argument has been evaluated, whatever else the macro does.
+    return value.Is(Kind::kUnknown) && call.arguments.size() == 1 &&
+                   !call.arguments[0].Is(Kind::kUnknown) && macro->text.contains('{')
+               ? call.arguments[0]
+               : value;
   }
-  if (open >= syntax_.lexed.tokens.size() || !syntax_.token(open).Is("(")) return std::nullopt;
-  call.arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
-  return call;
+  if (auto result = CallFunction(state, frame, call)) return *std::move(result);
+  ForgetTargets(state, call);
+  if (IsOfRuntime(call.name)) return Success();
+  return HostValue::Unknown();
 }
 
-/// The construction of an object whose class is at token `type`: `Solver solver(nx)`, `Solver(nx)`,
-/// `new Solver{nx}`, `std::make_unique<Solver>(nx)` or `Solver solver;`.
-std::optional<HostScope::Call> HostScope::MakingAt(size_t type) const {
-  const auto is = [&](size_t i, std::string_view text) {
-    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
-  };
-  size_t open = type + 1;
-  if (is(open, "<")) open = MatchingClose(syntax_, open) + 1;
-  Call call{nullptr, {}, {}, {}, std::string(syntax_.Text({type, open}))};
-  if (is(open, ">")) ++open;
-  const bool named = open < syntax_.lexed.tokens.size() &&
-                     syntax_.token(open).kind == Token::Kind::kWord;
-  if (named) ++open;
-  if (named && (is(open, ";") || is(open, ","))) return call;
-  if (!is(open, "(") && !is(open, "{")) return std::nullopt;
-  call.arguments = SplitArguments(syntax_, {open + 1, MatchingClose(syntax_, open)}, true);
-  return call;
-}
-
-/// The first call of the function with at least so many arguments that is reached, else the first
-/// one.
-std::optional<HostScope::Call> HostScope::CallWith(size_t template_args, size_t arguments) const {
-  const auto enough = [&](const Call& call) {
-    return call.template_args.size() >= template_args && call.arguments.size() >= arguments;
-  };
-  if (pin_) return enough(*pin_) ? pin_ : std::nullopt;
-  if (function_ >= syntax_.functions.size() || level_ >= kMostCallers || *scopes_left_ <= 0)
-    return std::nullopt;
-  const HostFunction& function = syntax_.functions[function_];
-  std::optional<Call> first;
-  for (size_t f = 0; f < syntax_.functions.size(); ++f) {
-    if (f == function_) continue;
-    const TokenRange body = syntax_.functions[f].body;
-    for (size_t i = body.begin; i + 1 < body.end; ++i) {
-      if (!syntax_.token(i).Is(function.name)) continue;
-      auto call = function.constructor ? MakingAt(i) : CallAt(i);
-      if (!call || !enough(*call)) continue;
-      if (function.of_class.empty() != call->object.empty() && !function.constructor &&
-          (function.of_class.empty() ||
-           !syntax_.IsA(syntax_.functions[f].of_class, function.of_class)))
-        continue;  // another function of that name
-      call->scope.reset(new HostScope(*this, f, i, level_ + 1));
-      const std::string of = call->object.empty() ? "" : call->scope->ClassOf(call->object, 0);
-      if (!of.empty() && !syntax_.IsA(of, function.of_class)) continue;
-      if (call->scope->IsReached()) return call;
-      if (!first) first = std::move(call);
-    }
-  }
-  return first;
-}
-
-/// The argument of a parameter, or of a template parameter, in the first call.
-std::optional<std::pair<std::shared_ptr<HostScope>, TokenRange>> HostScope::InCaller(
-    const std::string& name) const {
-  if (function_ >= syntax_.functions.size() || (!pin_ && level_ >= kMostCallers))
-    return std::nullopt;
-  const HostFunction& function = syntax_.functions[function_];
-  for (size_t t = 0; t < function.templates.size(); ++t) {
-    if (function.templates[t].name != name) continue;
-    auto call = CallWith(t + 1, 0);
-    if (call) return std::pair(std::move(call->scope), call->template_args[t]);
-  }
-  const std::vector<TokenRange> parameters = SplitArguments(syntax_, function.parameters, true);
-  for (size_t p = 0; p < parameters.size(); ++p) {
-    size_t last = parameters[p].end;
-    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i) {
-      if (syntax_.token(i).Is("=")) last = std::min(last, i);
-    }
-    if (last == parameters[p].begin || syntax_.token(last - 1).text != name) continue;
-    if (auto call = CallWith(0, p + 1))
-      return std::pair(std::move(call->scope), call->arguments[p]);
-    if (last < parameters[p].end)  // a default argument
-      return std::pair(std::shared_ptr<HostScope>(new HostScope(*this, SIZE_MAX, 0, level_ + 1)),
-                       TokenRange{last + 1, parameters[p].end});
-  }
-  return std::nullopt;
-}
-
-std::string HostScope::TypeNamed(const std::string& name) const {
-  if (function_ >= syntax_.functions.size()) return name;
-  const HostFunction& function = syntax_.functions[function_];
-  const auto named = std::ranges::find(function.templates, name, &TemplateParameter::name);
-  if (named == function.templates.end()) return TypeOfClass(name);
-  if (named->type != "typename" && named->type != "class") return name;
-  const auto index = static_cast<size_t>(named - function.templates.begin());
-  if (const auto call = CallWith(index + 1, 0))
-    return call->scope->TypeNamed(std::string(syntax_.Text(call->template_args[index])));
-  const std::vector<TokenRange> parameters = SplitArguments(syntax_, function.parameters, true);
-  const auto call = CallWith(0, 0);
-  for (size_t p = 0; call && p < std::min(parameters.size(), call->arguments.size()); ++p) {
-    bool named_here = false, pointer = false;
-    for (size_t i = parameters[p].begin; i < parameters[p].end; ++i) {
-      named_here |= syntax_.token(i).Is(name);
-      pointer |= syntax_.token(i).Is("*");
-    }
-    if (!named_here) continue;
-    if (std::string type = call->scope->TypeOf(call->arguments[p], pointer); !type.empty())
-      return type;
-  }
-  return named->fallback.empty() ? name : named->fallback;
-}
-
-/// The meaning of a name in the function's class: an alias, or a template parameter.
-std::string HostScope::TypeOfClass(const std::string& name) const {
-  const ClassDefinition* own = syntax_.FindClass(syntax_.functions[function_].of_class);
-  if (own == nullptr) return name;
-  if (const auto alias = own->aliases.find(name); alias != own->aliases.end())
-    return WithConstants(alias->second);
-  const auto parameter = std::ranges::find(own->templates, name, &TemplateParameter::name);
-  if (parameter == own->templates.end()) return name;
-  const auto call = CallWith(0, 0);
-  if (!call) return name;
-  const std::string made = call->object.empty() ? call->made
-                                                : call->scope->TypeOfObject(call->object, 0);
-  const CudaSyntax type = ParseCuda(made);
-  for (size_t i = 0; i < type.lexed.tokens.size(); ++i) {
-    if (!type.token(i).Is("<")) continue;
-    const auto arguments = SplitArguments(type, {i + 1, MatchingClose(type, i)}, true);
-    const auto index = static_cast<size_t>(parameter - own->templates.begin());
-    if (index < arguments.size())
-      return call->scope->TypeNamed(std::string(type.Text(arguments[index])));
-  }
-  return parameter->fallback.empty() ? name : parameter->fallback;
-}
-
-/// A type with the class's constants replaced by their values, since device code may lack the
-/// class.
-std::string HostScope::WithConstants(const std::string& type) const {
-  std::string text;
-  for (const Token& token : Lex(type).tokens) {
-    const ClassField* field = token.kind == Token::Kind::kWord ? FieldOfThis(token.text) : nullptr;
-    const auto value = field ? Self()->NumberNow(field->value) : std::nullopt;
-    text += value ? std::to_string(*value) : std::string(token.text);
-    if (token.Is(",")) text += ' ';
-  }
-  return text;
-}
-
-std::string HostScope::TypeOf(TokenRange range, bool pointer) {
-  const auto buffer = BufferOf(range, 0);
-  if (pointer) return buffer ? buffer->type : "";
-  if (buffer || range.end != range.begin + 1) return "";
-  const std::string name(syntax_.Text(range));
-  if (const auto type = types_.find(name); type != types_.end()) return TypeNamed(type->second);
-  const auto above = InCaller(name);
-  return above ? above->first->TypeOf(above->second, pointer) : "";
-}
-
-/// The value of a member by its declaration at a token: `kTile = …` or `bytes() { return …; }`.
-TokenRange HostScope::ValueOfMember(size_t name) const {
-  const auto is = [&](size_t i, std::string_view text) {
-    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
-  };
-  size_t begin = name + 2;
-  if (is(name + 1, "(") && is(name + 2, ")")) {
-    size_t brace = name + 3;
-    while (is(brace, "const") || is(brace, "noexcept")) ++brace;
-    if (!is(brace, "{") || !is(brace + 1, "return")) return {};
-    begin = brace + 2;
-  } else if (!is(name + 1, "=")) {
+HostValue CallMember(HostState& state, const HostValue& object, const HostCell& variable,
+                     const std::string& member, std::span<const HostValue> arguments) {
+  const bool sized = member == "resize" || member == "assign";
+  if (sized && variable && !arguments.empty() && variable->pointer && !variable->type.empty()) {
+    Store(state, *variable, ArrayOf(state, {}, variable->type, arguments[0]), /*named=*/false);
     return {};
   }
-  size_t end = begin;
-  while (end < syntax_.lexed.tokens.size() && !is(end, ";") && !is(end, ","))
-    end = is(end, "(") ? MatchingClose(syntax_, end) + 1 : end + 1;
-  return {begin, end};
-}
-
-/// The value of Config<16, 8>::kTile, a static constexpr member of a structure or structure
-/// template.
-std::optional<std::string> HostScope::StaticMember(const std::string& type, std::string_view member,
-                                                   int depth) {
-  texts_->push_back(type);
-  const CudaSyntax named = ParseCuda(texts_->back());
-  size_t last = 0;
-  while (last + 2 < named.lexed.tokens.size() && named.token(last + 1).Is("::")) last += 2;
-  if (last >= named.lexed.tokens.size()) return std::nullopt;
-  std::vector<TokenRange> arguments;
-  if (last + 1 < named.lexed.tokens.size() && named.token(last + 1).Is("<"))
-    arguments = SplitArguments(named, {last + 2, MatchingClose(named, last + 1)}, true);
-  const auto is = [&](size_t i, std::string_view text) {
-    return i < syntax_.lexed.tokens.size() && syntax_.token(i).Is(text);
-  };
-  for (size_t i = 1; i + 1 < syntax_.lexed.tokens.size(); ++i) {
-    if (!is(i, named.token(last).text) || !is(i + 1, "{") ||
-        (!is(i - 1, "struct") && !is(i - 1, "class")))
-      continue;
-    std::vector<TemplateParameter> parameters;
-    if (i > 1 && is(i - 2, ">")) {
-      size_t head = i - 2;
-      while (head > 0 && !is(head, "template")) --head;
-      parameters = ParseTemplateParameters(syntax_, {head + 2, i - 2});
-    }
-    const size_t close = MatchingClose(syntax_, i + 1);
-    for (size_t at = i + 2; at < close; ++at) {
-      const TokenRange written = is(at, member) ? ValueOfMember(at) : TokenRange{};
-      if (written.empty()) continue;
-      Tokens value;
-      for (size_t t = written.begin; t < written.end; ++t) {
-        const auto found = std::ranges::find(parameters, syntax_.token(t).text,
-                                             &TemplateParameter::name);
-        const auto index = static_cast<size_t>(found - parameters.begin());
-        if (index >= arguments.size()) {
-          value.push_back(syntax_.token(t));
-          continue;
-        }
-        for (size_t a = arguments[index].begin; a < arguments[index].end; ++a)
-          value.push_back(named.token(a));
-      }
-      auto text = Convert(value, depth + 1);
-      return text ? std::optional(*std::move(text)) : std::nullopt;
-    }
-  }
-  return std::nullopt;
+  if (!object.Is(Kind::kBuffer)) return HostValue::Unknown();
+  if (member == "data" || member == "get" || member == "begin") return object;
+  if (member != "size" && member != "length" && member != "numel") return HostValue::Unknown();
+  HostValue count = object.buffer->elements;
+  if (count.Is(Kind::kNumber)) count.text = Bracketed(count), count.plain = true;
+  return count;
 }
 
 }  // namespace atunner

@@ -1,12 +1,10 @@
-#include "atunner/intake/host/record_buffers.h"
+#include "atunner/intake/bare/record_buffers.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
-#include "atunner/intake/c_type.h"
-#include "atunner/intake/cuda/structure_layout.h"
+#include "atunner/intake/cuda/structures.h"
 
 namespace atunner {
 namespace {
@@ -50,36 +48,16 @@ std::string CastBefore(const CudaSyntax& syntax, size_t end) {
   return type;
 }
 
-/// The type of a member, whose declaration may use an alias; nullopt if it is not a number.
-std::optional<CType> TypeOf(const CudaSyntax& syntax, const Member& member) {
-  std::string name = member.declaration.substr(0, member.declaration.find_last_not_of(' ') + 1);
-  if (const auto alias = syntax.aliases.find(name); alias != syntax.aliases.end())
-    name = alias->second;
-  return ParseCType(name);
-}
-
 }  // namespace
 
 std::optional<Record> RecordOf(const CudaSyntax& syntax, const std::string& type) {
-  const StructureLayouts layouts(syntax);
-  const StructureLayout* layout = layouts.Find(type);
-  if (layout == nullptr || layout->aligned || layout->list == "{}") return std::nullopt;
-  Record record;
-  int64_t alignment = 1;
+  const auto structure = StructureOf(syntax, type);
+  if (!structure) return std::nullopt;
   std::map<int64_t, int> fixed;
-  for (const Member& member : layout->members) {
-    const auto one = TypeOf(syntax, member);
-    // Nested structures, which have their own alignment and padding, are not supported.
-    if (!one || one->lanes != 1 || std::ranges::count(member.access, '.') != 1) return std::nullopt;
-    const auto bytes = static_cast<int64_t>(one->bytes());
-    alignment = std::max(alignment, bytes);
-    record.bytes = (record.bytes + bytes - 1) / bytes * bytes;
-    FixHighBytes(one->dtype, record.bytes, fixed);
-    record.bytes += bytes;
-  }
-  record.bytes = (record.bytes + alignment - 1) / alignment * alignment;
+  for (const Structure::Number& number : structure->numbers)
+    FixHighBytes(number.dtype, number.offset, fixed);
   if (fixed.size() > kMostFixed) return std::nullopt;
-  record.fill = "i * 2654435761 // 65536 % 256";
+  Record record{structure->bytes, "i * 2654435761 // 65536 % 256"};
   for (const auto& [at, value] : fixed)
     record.fill = fmt::format("{} if i % {} == {} else {}", value, record.bytes, at, record.fill);
   return record;

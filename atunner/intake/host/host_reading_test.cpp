@@ -1,4 +1,4 @@
-// Realistic programs whose host code gives a kernel's arguments.
+// Programs whose host code says how a kernel is launched, and programs whose code does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ std::string TextureOf(const UserKernel& kernel, size_t index) {
          binding.name;
 }
 
-TEST(HostSources, RowsOfPitchedMemory) {
+TEST(HostReading, RowsOfPitchedMemory) {
   const auto kernel = Parse(R"(
 __global__ void copy(const float* in, size_t pitch, float* out, int w, int h) {
   int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -60,7 +60,7 @@ constexpr const char* kScale =
     "__global__ void scale(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i "
     "< n) x[i] *= 2; }\n";
 
-TEST(HostSources, TheCommandLineDoesNotHideADefault) {
+TEST(HostReading, TheCommandLineDoesNotHideADefault) {
   const auto kernel = Parse(
       std::string(kScale) +
       "int main(int argc, char** argv) {\nint n = 4096;\nif (argc > 1) n = atoi(argv[1]);\n"
@@ -69,7 +69,7 @@ TEST(HostSources, TheCommandLineDoesNotHideADefault) {
   EXPECT_EQ(kernel->spec.dims.at("n"), 4096);
 }
 
-TEST(HostSources, PartsOfABufferBeginAtItsStart) {
+TEST(HostReading, PartsOfABufferBeginAtItsStart) {
   const std::string host =
       "int main() {\nconst int n = 4096, parts = 4, part = n / parts;\nfloat* x; cudaMalloc(&x, n "
       "* 4);\n"
@@ -84,7 +84,7 @@ TEST(HostSources, PartsOfABufferBeginAtItsStart) {
   EXPECT_THAT(ErrorOf(kScale + inside), HasSubstr("arg x inout float32[ELEMENTS]"));
 }
 
-TEST(HostSources, FractionsAreDividedAsFractions) {
+TEST(HostReading, FractionsAreDividedAsFractions) {
   const auto kernel = Parse(
       "__global__ void k(float* x, float a, float b, float c, int n) { x[threadIdx.x] = a + b + c "
       "+ n; }\n"
@@ -103,7 +103,7 @@ TEST(HostSources, FractionsAreDividedAsFractions) {
   EXPECT_EQ(value(4), 2);
 }
 
-TEST(HostSources, StructuresAreNamed) {
+TEST(HostReading, StructuresAreNamed) {
   EXPECT_THAT(ErrorOf("struct Matrix { virtual int area() { return 1; } int width; float* p; "
                       "};\n__global__ void "
                       "k(Matrix a) { a.p[0] = 1; }\n"
@@ -125,46 +125,7 @@ constexpr const char* kRotate =
     "  for (int y = 0; x < w && y < h; ++y) out[y * w + x] = tex2D<float>(tex, x / (float)w, y / "
     "(float)h);\n}\n";
 
-TEST(HostSources, TexturesAreMadeAsTheHostMakesThem) {
-  const auto kernel = Parse(std::string(kRotate) + R"(
-int main() {
-  const int w = 64, h = 48;
-  cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
-  cudaArray_t array;
-  cudaMallocArray(&array, &desc, w, h);
-  cudaTextureDesc td = {};
-  td.addressMode[0] = cudaAddressModeWrap;
-  td.filterMode = cudaFilterModeLinear;
-  td.normalizedCoords = 1;
-  float* out; cudaMalloc(&out, w * h * sizeof(float));
-  cudaTextureObject_t tex = 0;
-  rotate<<<1, 64>>>(out, w, h, tex);
-})");
-  ASSERT_TRUE(kernel) << kernel.error().ToString();
-  EXPECT_EQ(TextureOf(*kernel, 3), "texture float32[64,48] linear unit repeat");
-  EXPECT_THAT(kernel->notes, Contains(HasSubstr("'tex' has random texels")));
-  EXPECT_FALSE(kernel->spec.dims.contains("tex"));
-  EXPECT_TRUE(kernel->check_dims.empty()) << "the texture would stay as large";
-}
-
-TEST(HostSources, TexturesOfLinearMemory) {
-  const auto kernel = Parse(R"(
-__global__ void k(cudaTextureObject_t t, float* y, int n) { if (threadIdx.x < n) y[threadIdx.x] = tex1Dfetch<float>(t, threadIdx.x); }
-int main() {
-  const int n = 128;
-  cudaResourceDesc res = {};
-  res.resType = cudaResourceTypeLinear;
-  res.res.linear.desc.f = cudaChannelFormatKindFloat;
-  res.res.linear.desc.x = 32;
-  res.res.linear.sizeInBytes = n * sizeof(float);
-  float* y; cudaMalloc(&y, n * 4);
-  k<<<1, 128>>>(tex, y, n);
-})");
-  ASSERT_TRUE(kernel) << kernel.error().ToString();
-  EXPECT_EQ(TextureOf(*kernel, 0), "texture float32[128] buffer");
-}
-
-TEST(HostSources, TexturesCanBeStatedAndAreAskedFor) {
+TEST(HostReading, TexturesCanBeStatedAndAreAskedFor) {
   const std::string host =
       "int main() { float* out; cudaMalloc(&out, 64 * 48 * 4); rotate<<<1, 64>>>(out, 64, 48, t); "
       "}\n";
@@ -175,23 +136,20 @@ TEST(HostSources, TexturesCanBeStatedAndAreAskedFor) {
   EXPECT_EQ(TextureOf(*kernel, 3), "texture u8x4[64,48] fractions");
 }
 
-TEST(HostSources, WhatSurfacesReceiveIsRunButNotVerified) {
+TEST(HostReading, WhatSurfacesReceiveIsRunButNotVerified) {
   auto kernel = Parse(R"(
+// atunner: arg s = surface:u8x4[32,20]
 __global__ void invert(cudaSurfaceObject_t s) { uchar4 v; surf2Dread(&v, s, threadIdx.x * 4, 0); surf2Dwrite(v, s, threadIdx.x * 4, 0); }
-int main() {
-  cudaChannelFormatDesc d = cudaCreateChannelDesc(8, 8, 8, 8, cudaChannelFormatKindUnsigned);
-  cudaArray_t a; cudaMallocArray(&a, &d, 32, 20, cudaArraySurfaceLoadStore);
-  invert<<<1, 32>>>(s);
-})");
+int main() { invert<<<1, 32>>>(s); })");
   ASSERT_TRUE(kernel) << kernel.error().ToString();
-  EXPECT_EQ(TextureOf(*kernel, 0), "surface uint8x4[32,20]");
+  EXPECT_EQ(TextureOf(*kernel, 0), "surface u8x4[32,20]");
   const auto verified = MakeUserTemplate(*kernel);
   ASSERT_FALSE(verified);
   EXPECT_THAT(verified.error().ToString(), HasSubstr("what it writes there cannot be verified"));
   EXPECT_TRUE(MakeUserTemplate(*kernel, false));
 }
 
-TEST(HostSources, KernelsThatAreLaunched) {
+TEST(HostReading, KernelsThatAreLaunched) {
   const std::string two =
       "__global__ void a(float* x) { *x = 1; }\n__global__ void unused(float* x) {}\n"
       "__global__ void b(float* x) { *x = 2; }\nint main() { float* x; cudaMalloc(&x, 4); b<<<1, "
@@ -202,7 +160,7 @@ TEST(HostSources, KernelsThatAreLaunched) {
   EXPECT_TRUE(Parse(two, "b"));
 }
 
-TEST(HostSources, LaunchesByAConfiguration) {
+TEST(HostReading, LaunchesByAConfiguration) {
   const std::string source = R"(
 __global__ void hist(int* bins, const int* in, size_t n) { extern __shared__ int s[]; if (threadIdx.x < n) atomicAdd(&bins[in[threadIdx.x] & 63], 1); }
 int main() {
@@ -230,7 +188,7 @@ int main() {
   EXPECT_EQ(plan->steps[0].shared_bytes, 128u);
 }
 
-TEST(HostSources, ExpressionsOfFunctionsAndMacros) {
+TEST(HostReading, ExpressionsOfFunctionsAndMacros) {
   const auto kernel = Parse(R"(
 #define WORDS(count, size) \
   ((count) * (size) / 4)
@@ -261,7 +219,7 @@ int main() {
   EXPECT_EQ(kernel->plan.steps[0].grid[0].EvaluateInt(bindings).value(), 24);
 }
 
-TEST(HostSources, TemplateArgumentsThatOnlyTheHostNames) {
+TEST(HostReading, TemplateArgumentsThatOnlyTheHostNames) {
   const auto kernel = Parse(R"(
 template <int THREADS, int ITEMS, int WARPS> __global__ void copy(const float* in, float* out) {
   for (int i = 0; i < ITEMS; ++i) {
@@ -281,7 +239,7 @@ int main() {
   EXPECT_TRUE(kernel->check_dims.empty()) << "T and I are part of the binary";
 }
 
-TEST(HostSources, BlocksThatAConstantOfTheHostSays) {
+TEST(HostReading, BlocksThatAConstantOfTheHostSays) {
   for (const char* constant : {"#define BLOCK_SIZE 256", "constexpr int BLOCK_SIZE = 256;"}) {
     const auto kernel = Parse(std::string(constant) + "\n" + kScale + R"(
 int main() {
@@ -296,7 +254,7 @@ int main() {
   }
 }
 
-TEST(HostSources, LoopsThatAMacroWrites) {
+TEST(HostReading, LoopsThatAMacroWrites) {
   const auto kernel = Parse(R"(
 #define CUDA_1D_KERNEL_LOOP(i, n) \
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
@@ -313,6 +271,173 @@ int main() {
 })");
   ASSERT_TRUE(kernel) << kernel.error().ToString();
   EXPECT_THAT(kernel->space.Names(), ElementsAre("kThreads"));
+}
+
+/// kScale with a host program, whose launch it makes.
+std::string Scaled(const std::string& host) { return kScale + host; }
+
+constexpr const char* kLaunch =
+    "float* x; cudaMalloc(&x, n * sizeof(float)); scale<<<(n + 255) / 256, 256>>>(x, n);\n";
+
+TEST(HostReading, OnlyRootsAreAskedFor) {
+  const std::string error = ErrorOf(
+      Scaled("int main(int argc, char** argv) {\n  int n = atoi(argv[1]);\n"
+             "  size_t bytes = n * sizeof(float);\n  int blocks = (n + 255) / 256;\n"
+             "  float* x; cudaMalloc(&x, bytes);\n  scale<<<blocks, 256>>>(x, n);\n}\n"));
+  EXPECT_THAT(error, testing::EndsWith("with your values:\n  // atunner: size n = VALUE"));
+}
+
+TEST(HostReading, AStatedRootMakesTheRestKnown) {
+  const auto kernel = Parse(
+      "// atunner: size n = 1 << 18\n" +
+      Scaled("int main(int argc, char** argv) {\n  int n = atoi(argv[1]);\n"
+             "  const int block = 256, blocks = (n + 255) / 256;\n"
+             "  float* x; cudaMalloc(&x, n * 4);\n  scale<<<blocks, block>>>(x, n);\n}\n"));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_THAT(kernel->space.Names(), ElementsAre("block")) << "the grid's literals are the block's";
+}
+
+TEST(HostReading, VariablesThatFilesFillAreAskedFor) {
+  const std::string error = ErrorOf(
+      Scaled("int main() {\n  int n = 0;\n  std::ifstream f(\"in\");\n"
+             "  fscanf(file, \"%d\", &n);\n" +
+             std::string(kLaunch) + "}\n"));
+  EXPECT_THAT(error, HasSubstr("size n = VALUE"));
+}
+
+TEST(HostReading, TheProgramRunsWithoutArguments) {
+  // One that wants some ends before the launch: the arguments are then unknown.
+  for (const char* check :
+       {"if (argc != 2) { printf(\"usage\"); exit(1); }", "if (argc < 2) return 1;"}) {
+    const std::string error = ErrorOf(Scaled("int main(int argc, char** argv) {\n" +
+                                             std::string(check) + "int n = atoi(argv[1]);\n" +
+                                             kLaunch + "}\n"));
+    EXPECT_THAT(error, HasSubstr("size n = VALUE")) << check;
+  }
+}
+
+TEST(HostReading, ChecksOfErrorsPass) {
+  const auto kernel = Parse(Scaled(R"(
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) exit(1); } while (0)
+static void Check(cudaError_t e, int line) { if (e) { fprintf(stderr, "%d", line); exit(1); } }
+int main() {
+  const int n = 3000;
+  float *x, *h = (float*)malloc(n * sizeof(float));
+  if (h == NULL) return 1;
+  CHECK(cudaMalloc(&x, n * sizeof(float)));
+  Check(cudaMemcpy(x, h, n * sizeof(float), cudaMemcpyHostToDevice), __LINE__);
+  if (cudaSetDevice(0) != cudaSuccess) return 1;
+  if (unknown()) return 2;
+  scale<<<(n + 255) / 256, 256>>>(x, n);
+})"));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "x"), 3000);
+}
+
+TEST(HostReading, BranchesOfUnknownConditionsAreBothWalked) {
+  const std::string source = Scaled(R"(
+int main(int argc, char** argv) {
+  const int impl = atoi(argv[1]), n = 4096;
+  dim3 grid, block;
+  if (impl == 0) { grid.x = n / 32; block.x = 32; }
+  else { grid.x = n / 128; block.x = 128; }
+  float* x; cudaMalloc(&x, n * 4);
+  if (impl == 0) scale<<<grid, block>>>(x, n);
+})");
+  EXPECT_THAT(ErrorOf(source), testing::EndsWith("values:\n  // atunner: size impl = VALUE"));
+  const auto kernel = Parse("// atunner: size impl = 0\n" + source);
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(kernel->plan.steps[0].block[0].EvaluateInt(
+                Bindings(kernel->spec.dims).Add(kernel->space.Names(), kernel->initial.values)),
+            32);
+}
+
+TEST(HostReading, LoopsOverConstantsAreRun) {
+  const auto kernel = Parse(Scaled(R"(
+int Power(int n) { int p = 1; while (p < n) p *= 2; return p; }
+int main() {
+  const int sizes[] = {100, 300};
+  float* parts[2];
+  int total = 0;
+  for (int i = 0; i < 2; ++i) {
+    cudaMalloc(&parts[i], sizes[i] * sizeof(float));
+    total += sizes[i];
+  }
+  double sum = 0;
+  for (int i = 0; i < total; ++i) for (int j = 0; j < total; ++j) sum += i * j;
+  std::swap(parts[0], parts[1]);
+  scale<<<Power(total) / 128, 128>>>(parts[0], total);
+})"));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "x"), 300);
+  const LaunchStep& step = kernel->plan.steps[0];
+  EXPECT_EQ(step.args[1].value.EvaluateInt(Bindings(kernel->spec.dims)), 400);
+}
+
+TEST(HostReading, LongLoopsMakeUnknownWhatTheyChange) {
+  const std::string error = ErrorOf(
+      Scaled("int main() {\n  int n = 1000, m = 7;\n"
+             "  for (int i = 0; i < 100000; ++i) { if (i % 3) m += i; h[i] = 0; }\n"
+             "  float* x; cudaMalloc(&x, n * 4); scale<<<4, 256>>>(x, m);\n}\n"));
+  EXPECT_THAT(error, testing::EndsWith("values:\n  // atunner: size m = VALUE"));
+}
+
+TEST(HostReading, PhasesAreNotTakenForTheirFirst) {
+  const std::string error = ErrorOf(
+      "__global__ void step(float* x, int k) { x[threadIdx.x ^ k] = k; }\n"
+      "int main() {\n  float* x; cudaMalloc(&x, 4096);\n"
+      "  for (int k = 2; k <= 1024; k <<= 1) step<<<1, 1024>>>(x, k);\n}\n");
+  EXPECT_THAT(error, HasSubstr("size k = VALUE"));
+}
+
+TEST(HostReading, PointersToPointersAreRefused) {
+  EXPECT_THAT(ErrorOf("__global__ void k(const float* const* rows, float* y) { *y = **rows; }\n"
+                      "int main() { float **r, *y; cudaMalloc(&r, 64); cudaMalloc(&y, 4);\n"
+                      "k<<<1, 1>>>(r, y); }\n"),
+              HasSubstr("takes pointers to pointers (float** rows)"));
+}
+
+TEST(HostReading, FunctionsChangeWhatTheyReceiveByReference) {
+  const auto kernel = Parse(Scaled(R"(
+template <typename T> void Allocate(T*& p, int& count) { count *= 2; cudaMalloc(&p, count * sizeof(T)); }
+static float* d_x = nullptr;
+int main() {
+  int n = 500;
+  auto blocks = [](int size, int tile) { return (size + tile - 1) / tile; };
+  Allocate(d_x, n);
+  scale<<<blocks(n, 128), 128>>>(d_x, n);
+})"));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "x"), 1000);
+}
+
+TEST(HostReading, NamesOfTwoValuesStayApart) {
+  const auto kernel = Parse(Scaled(R"(
+void Run(float* x, int n) { scale<<<n / 128, 128>>>(x, n); }
+int main() { const int n = 4096; float* x; cudaMalloc(&x, n * 4); Run(x, 1024); }
+)"));
+  ASSERT_TRUE(kernel) << kernel.error().ToString();
+  EXPECT_EQ(ElementsOf(*kernel, "x"), 4096);
+  EXPECT_EQ(kernel->plan.steps[0].args[1].value.EvaluateInt(Bindings(kernel->spec.dims)), 1024);
+}
+
+TEST(HostReading, FunctionsThatCallThemselvesEnd) {
+  const std::string source = Scaled(
+      "int f(int n) { return n > 0 ? f(n) + f(n + 1) : 1; }\n"
+      "void a(int n); void b(int n) { a(n); a(n); } void a(int n) { b(n); b(n); }\n"
+      "int main() { int n = f(3); a(n); " +
+      std::string(kLaunch) + "}\n");
+  EXPECT_NE(ErrorOf(source), "");
+}
+
+/// Deeper than any stack, if each bracket took a few calls.
+TEST(HostReading, BracketsInEachOtherEnd) {
+  const std::string many(5'000, '('), blocks(5'000, '{');
+  std::string ifs;
+  for (int i = 0; i < 5'000; ++i) ifs += "if (a) ";
+  for (const std::string& start :
+       {"int n = " + many, blocks, ifs, "n = " + std::string(5'000, '-')})
+    EXPECT_NE(ErrorOf(Scaled("int main() { " + start + " " + kLaunch + "}")), "") << start[0];
 }
 
 }  // namespace
