@@ -251,6 +251,10 @@ constexpr BadInput kTable[] = {
      "--target-gpu "
      "A100 --virtual",
      2, "// atunner: block = 256"},
+    {"SourceOfSeveralSizes",
+     "echo '__global__ void k(float* x, int n) { x[threadIdx.x] = n; }' > k.cu; $A "
+     "hardware-optimize --source k.cu --target-gpu A100 --virtual --dim n=32,64",
+     2, "give one, as in n=1048576"},
     {"SourceUnknownKernel",
      "echo '__global__ void k(float* x) {}' > k.cu; $A hardware-optimize --source k.cu --kernel q "
      "--target-gpu A100 "

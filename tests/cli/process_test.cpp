@@ -178,6 +178,22 @@ TEST_F(CommandLine, BareSourcesTuneAndTheirReportIsMadeAnew) {
   EXPECT_THAT(Run("$A report last --format md").out, testing::HasSubstr("as given"));
 }
 
+TEST_F(CommandLine, AKernelAloneIsTunedAtItsSize) {
+  ASSERT_TRUE(WriteFileAtomic(dir_.path() / "alone.cu", R"cu(
+__global__ void twice(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+)cu"));
+  const std::string command = "$A hardware-optimize --source alone.cu --target-gpu A100 --virtual ";
+  const Outcome asked = Run(command);
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.err, testing::HasSubstr("or give --dim n=1048576"));
+  const Outcome tuned = Run(command + "--dim n=4096 --auto-tune --budget 2 --json --out best");
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_TRUE(ParseJson(tuned.out)->contains("best")) << tuned.out;
+}
+
 TEST_F(CommandLine, ProgramsAsTheyAreFoundTune) {
   const std::string folder = std::string(ATUNNER_SOURCE_DIR) + "/examples/kernels/";
   const auto tune = [&](const std::string& file) {

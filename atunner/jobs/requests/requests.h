@@ -75,6 +75,7 @@ struct HardwareOptimizeRequest {
   std::string kernel;      ///< which kernel of the file; empty: the only one
   bool auto_tune = false;  ///< false: only say what was found
   TuningOptions tuning;
+  Dims sizes = {};  ///< stated beside the source's own
 };
 
 /// One kernel to run on the virtual GPU.

@@ -174,6 +174,7 @@ Result<std::variant<TuningResult, UnderstoodKernel>> HardwareOptimize(
   options.kernel = request.kernel;
   options.extra_tunables = request.auto_tune;
   options.multiprocessors = target.profile.sms;
+  options.sizes = request.sizes;
   const std::string file = request.source.string();
   ATUNNER_TRY(UserKernel kernel, ReadUserKernel(file, options));
   if (!request.auto_tune && request.tuning.inspection.Empty())

@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "atunner/base/clock.h"
 #include "atunner/compile/nvcc_program.h"
 #include "atunner/jobs/evidence/rewriting.h"
 #include "atunner/jobs/requests/user_sources.h"
 #include "atunner/jobs/runs/tuning.h"
+#include "faces/cli/flags/parse.h"
 #include "faces/cli/flags/tuning_flags.h"
 #include "faces/cli/output/render.h"
 #include "faces/cli/verbs/capture_flags.h"
@@ -31,6 +34,7 @@ struct SourceFlags {
   std::string kernel;
   bool auto_tune = false;
   bool rewrite = false;
+  std::vector<std::string> dims;
   size_t top = 0;  ///< of several kernels; 0 = all
   CaptureFlags capture;
   TuningFlags tuning;
@@ -102,8 +106,21 @@ Result<int> TuneProgram(const SourceFlags& flags, const Context& context,
   return RunCaptureTuning(context, request);
 }
 
+/// The sizes of --dim.
+Result<Dims> SizesOf(const SourceFlags& flags) {
+  Dims sizes;
+  for (const std::string& text : flags.dims) {
+    ATUNNER_TRY(const auto dim, ParseDim(text));
+    if (dim.second.size() != 1)
+      return Invalid("'" + text + "' names several sizes", "--dim", "give one, as in n=1048576");
+    sizes[dim.first] = dim.second.front();
+  }
+  return sizes;
+}
+
 /// Why the source is not tuned by reading it alone; nullopt if it can be.
-std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& context) {
+std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& context,
+                                       const Dims& sizes) {
   const bool asks = !(flags.auto_tune || flags.rewrite) || !flags.tuning.dump.empty() ||
                     !flags.tuning.stop_after.empty() || !flags.source.ends_with(".cu");
   if (asks || !FindNvcc()) return std::nullopt;
@@ -111,6 +128,7 @@ std::optional<std::string> ReasonToRun(const SourceFlags& flags, const Context& 
   if (flags.kernel.empty() && jobs::KernelsOf(flags.source, "").size() > 1) return "";
   SourceOptions options;
   options.kernel = flags.kernel;
+  options.sizes = sizes;
   const auto read = jobs::ReadUserKernel(flags.source, options);
   if (read || read.error().code != ErrorCode::kInvalidInput) return std::nullopt;
   return read.error().ToString();
@@ -137,9 +155,11 @@ Result<int> Rewrite(const SourceFlags& flags, const Context& context) {
 }
 
 Result<int> HardwareOptimize(const SourceFlags& flags, const Context& context) {
-  if (const auto reason = ReasonToRun(flags, context)) return TuneProgram(flags, context, *reason);
+  ATUNNER_TRY(const Dims sizes, SizesOf(flags));
+  if (const auto reason = ReasonToRun(flags, context, sizes))
+    return TuneProgram(flags, context, *reason);
   if (flags.rewrite) return Rewrite(flags, context);
-  jobs::HardwareOptimizeRequest request{flags.source, flags.kernel, flags.auto_tune, {}};
+  jobs::HardwareOptimizeRequest request{flags.source, flags.kernel, flags.auto_tune, {}, sizes};
   ATUNNER_TRY(request.tuning, flags.tuning.Options(context.command));
   return RunTuning(
       context,
@@ -164,6 +184,8 @@ void AddHardwareOptimize(VerbList& verbs) {
                              [flags](const Context& c) { return HardwareOptimize(*flags, c); });
   verb->add_option("--source", flags->source, "the .cu file")->required();
   verb->add_option("--kernel", flags->kernel, "which kernel of the file");
+  verb->add_option("--dim", flags->dims,
+                   "size of a kernel that the file does not launch, n=1048576");
   verb->add_flag("--auto-tune", flags->auto_tune,
                  "tune what was found; without it, only say what was found");
   verb->add_flag("--rewrite", flags->rewrite,
