@@ -157,10 +157,11 @@ int main() {
   EXPECT_THAT(outcome.err, HasSubstr("'row' is filled with ascending offsets of 'edge'"));
 }
 
-/// One kernel reads a texture that the host makes, a second one has a bug, and a third one cannot
+/// One kernel reads a texture that an annotation states, a second one has a bug, and a third one cannot
 /// be read.
 TEST_F(SanitizeCommand, EveryKernelThatAProgramLaunchesIsRun) {
   ASSERT_TRUE(WriteFileAtomic(dir_.path() / "two.cu", R"(#include <cuda_runtime.h>
+// atunner: arg tex = texture:f32[16,16]
 __global__ void look(cudaTextureObject_t tex, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = tex2D<float>(tex, i % 16, i / 16);
