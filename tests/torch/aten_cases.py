@@ -433,6 +433,16 @@ def later():
         mask = mask > -1
         mask[:, 0] = True
         yield Written(target, attention(q, k, v, mask), query=q, key=k, value=v, attn_mask=mask)
+    for causal, scale in [(False, 0.3), (True, 8**-0.5)]:
+        q, k, v = (x(2, 3, 4, 8).requires_grad_() for _ in range(3))
+        result, grad = attention(q, k, v, scale=scale, causal=causal), x(2, 3, 4, 8)
+        gradients = torch.autograd.grad(result, (q, k, v), grad)
+        tensors = {"query": q.detach(), "key": k.detach(), "value": v.detach()}
+        given = {"is_causal": causal, "scale": scale}
+        yield Written("atunner.attention.default", result.detach(), **tensors, **given)
+        yield Written(
+            "atunner.attention_backward.default", gradients, **tensors, grad=grad, **given
+        )
     a, w = x(3, 8), x(8)
     yield Written("aten.rms_norm.default", a * (a.square().mean(-1, True) + 1e-6).rsqrt() * w,
                   input=a, normalized_shape=[8], weight=w, eps=1e-6)
