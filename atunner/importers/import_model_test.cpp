@@ -150,6 +150,7 @@ TEST(ImportModel, WrongProgramsAreOneMessage) {
   };
   EXPECT_THAT(ErrorOf(ImportText("")), HasSubstr("no JSON"));
   EXPECT_THAT(ErrorOf(ImportText("{}")), HasSubstr("schema_version.major"));
+  EXPECT_THAT(ErrorOf(ImportText(R"({"ConfigurationSpace": {}})")), HasSubstr("`atunner tune`"));
   EXPECT_THAT(ErrorOf(ImportText(std::string(100000, '['))), HasSubstr("256 levels"));
   // The first node takes the second one's result: a cycle.
   EXPECT_THAT(with("{\"name\": \"x\"}", "{\"name\": \"relu\"}"), HasSubstr("has a cycle"));

@@ -137,7 +137,11 @@ class Reader {
 
   Status CheckSchema(const ForeignJson& version) {
     const ForeignJson& major = Member(version, "major");
-    if (!major.is_number_integer()) return Wrong("schema_version.major", "a number");
+    if (!major.is_number_integer())
+      return Invalid(
+          "'schema_version.major' is not a number", where_,
+          "is this the JSON of a program that torch.export wrote? A file of Kernel Tuner, "
+          "KTT or BAT is for `atunner tune`");
     const auto given = major.get<int64_t>();
     if (given == kSchema) return {};
     if (given == kSchema - 1) {
