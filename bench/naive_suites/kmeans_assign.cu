@@ -9,13 +9,13 @@ __global__ void kmeansPoint(float* features, int nfeatures, int npoints, int ncl
   if (point_id < npoints) {
     float min_dist = FLT_MAX;
     for (int i = 0; i < nclusters; i++) {
-      float ans = 0.0;
+      float nearest = 0.0;
       for (int j = 0; j < nfeatures; j++) {
         float diff = features[point_id * nfeatures + j] - clusters[i * nfeatures + j];
-        ans += diff * diff;
+        nearest += diff * diff;
       }
-      if (ans < min_dist) {
-        min_dist = ans;
+      if (nearest < min_dist) {
+        min_dist = nearest;
         index = i;
       }
     }
