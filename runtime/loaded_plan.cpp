@@ -12,10 +12,6 @@ using Kind = PlanBuffer::Kind;
 
 static_assert(kPlanAlignment == kWorkspaceAlignment);
 
-uint64_t Padded(uint64_t bytes) {
-  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
-}
-
 /// An address of the host, which travels as a number.
 void* OnHost(uint64_t address) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it came from a pointer
@@ -212,7 +208,7 @@ Status LoadedPlan::RunOnHost(const PlanRequest& request) const {
   for (const auto* side : {&inputs_, &outputs_}) {
     for (const size_t buffer : *side) {
       devices.push_back(bytes);
-      bytes += Padded(plan_.buffers[buffer].Bytes());
+      bytes += PlanAligned(plan_.buffers[buffer].Bytes());
     }
   }
   ATUNNER_TRY(const DeviceMemory memory, DeviceMemory::Allocate(context_, bytes));

@@ -134,6 +134,7 @@ class KernelFinder {
     SetConvPrecision(spec, request_.conv_precision);
     return Task::Of(std::move(spec));
   }
+
   size_t IndexOf(const ScheduleTemplate& schedule) {
     const auto [known, added] = known_.emplace(schedule.spec().ContentDigest().ToHex(),
                                                found_.parts.size());
@@ -217,8 +218,7 @@ class ModelOptimizer {
     ATUNNER_RETURN_IF_ERROR(WriteWeights(result_.out, request_.model, model.inputs, plan));
     ATUNNER_RETURN_IF_ERROR(CheckPlan(plan));
     for (const size_t i : plan.BuffersOf(PlanBuffer::Kind::kIntermediate))
-      result_.unshared_bytes += (plan.buffers[i].Bytes() + kPlanAlignment - 1) / kPlanAlignment *
-                                kPlanAlignment;
+      result_.unshared_bytes += PlanAligned(plan.buffers[i].Bytes());
     RemoveOthers(result_.out, kernels.parts);
     ATUNNER_RETURN_IF_ERROR(WriteFileAtomic(result_.out / kPlanFile, PlanText(plan)));
     result_.plan = std::move(plan);

@@ -35,8 +35,7 @@ Result<uint64_t> ScratchBytes(const Artifact& artifact) {
   ATUNNER_TRY(const ConcretePlan plan,
               Resolve(artifact.plan, artifact.spec.dims, artifact.spec.attributes));
   uint64_t bytes = 0;
-  for (const ConcreteWorkspace& workspace : plan.workspaces)
-    bytes += (workspace.bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+  for (const ConcreteWorkspace& workspace : plan.workspaces) bytes += PlanAligned(workspace.bytes);
   return bytes;
 }
 

@@ -16,8 +16,7 @@ constexpr size_t kLongestChain = 4;
 
 int64_t PlacedBytes(const PlanBuffer& buffer) {
   if (buffer.kind != PlanBuffer::Kind::kIntermediate) return 0;
-  return static_cast<int64_t>((buffer.Bytes() + kPlanAlignment - 1) / kPlanAlignment *
-                              kPlanAlignment);
+  return static_cast<int64_t>(PlanAligned(buffer.Bytes()));
 }
 
 /// The buffers that a step uses, each once.

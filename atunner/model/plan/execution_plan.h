@@ -20,6 +20,10 @@ constexpr int kPlanFormat = 1;
 /// Places in the workspace and in the file of weights are multiples of this, as addresses of
 /// cuMemAlloc are.
 constexpr uint64_t kPlanAlignment = 256;
+/// Rounded up to kPlanAlignment.
+constexpr uint64_t PlanAligned(uint64_t bytes) {
+  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+}
 /// The files of a plan's folder, beside the folders of its artifacts.
 constexpr std::string_view kPlanFile = "plan.json";
 constexpr std::string_view kWeightsFile = "weights.bin";
